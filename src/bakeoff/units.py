@@ -1,0 +1,91 @@
+"""Formatting and parsing of quantities. One place, so that every report shows the same digits."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from .errors import UsageError
+
+_DURATIONS = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "sec": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "minutes": 60.0,
+    "h": 3600.0,
+}
+
+
+def _digits(value: float, significant: int = 3) -> str:
+    """Fixed-point text with the given number of significant digits, never scientific."""
+    if value == 0:
+        return "0"
+    decimals = max(0, significant - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{min(decimals, 9)}f}"
+
+
+def seconds(value: float | None) -> str:
+    """0.0217 → ``21.7 ms``; 6.62 → ``6.62 s``; 190 → ``3.2 min``."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    size = abs(value)
+    if size >= 120:
+        return f"{value / 60:.1f} min"
+    if size >= 1 or value == 0:
+        return f"{_digits(value)} s"
+    if size >= 1e-3:
+        return f"{_digits(value * 1e3)} ms"
+    return f"{_digits(value * 1e6)} µs"
+
+
+def size(value: float | None) -> str:
+    """Bytes, decimal prefixes as model files are sold: 292_000_000 → ``292 MB``."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if abs(value) >= factor:
+            return f"{_digits(value / factor)} {unit}"
+    return f"{value:.0f} B"
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A value in its metric's unit, scaled for reading."""
+    if unit == "s":
+        return seconds(value)
+    if unit == "B":
+        return size(value)
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{_digits(value)} {unit}"
+
+
+def change(ratio: float | None, *, unit: bool = True) -> str:
+    """A ratio as a signed change: 1.693 → ``+69 %``; 0.655 → ``−35 %``; one decimal below 10 %."""
+    if ratio is None or not math.isfinite(ratio):
+        return "–"
+    percent = (ratio - 1) * 100
+    text = f"{abs(percent):.0f}" if abs(percent) >= 9.95 else f"{abs(percent):.1f}"
+    sign = "±" if float(text) == 0 else ("+" if percent > 0 else "−")
+    return f"{sign}{text}{' %' if unit else ''}"
+
+
+def parse_duration(text: str) -> float:
+    """``20 ms`` → 0.02 [s]. A bare number is refused: its unit would be a guess. Raises UsageError."""
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zµ]+)\s*", text)
+    if not match or match[2] not in _DURATIONS:
+        raise UsageError(f"{text!r} is not a duration", remedy="write a number and a unit: 50ms, 2s, 5min")
+    return float(match[1]) * _DURATIONS[match[2]]
+
+
+def parse_percent(text: str) -> float:
+    """``3%`` or ``3 %`` → 0.03; ``0.03`` → 0.03. Raises UsageError."""
+    match = re.fullmatch(r"\s*([+\-−]?)\s*([0-9]*\.?[0-9]+)\s*(%?)\s*", text)
+    if not match:
+        raise UsageError(f"{text!r} is not a percentage", remedy="write for example 3%")
+    value = float(match[2]) / (100 if match[3] else 1)
+    return -value if match[1] in ("-", "−") else value
