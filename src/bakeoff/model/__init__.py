@@ -40,7 +40,7 @@ from .result import (
     Ratio,
     Result,
 )
-from .seams import BlockData, Capabilities, Endpoint, Engine, Problem, Server, Sink, StartContext, Stop
+from .seams import BlockData, Capabilities, Endpoint, Engine, Look, Problem, Server, Sink, StartContext, Stop
 
 __all__ = [
     "SCHEMA",
@@ -67,6 +67,7 @@ __all__ = [
     "Interval",
     "LengthMode",
     "Load",
+    "Look",
     "Outcome",
     "Problem",
     "Prompts",

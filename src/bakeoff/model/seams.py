@@ -106,10 +106,18 @@ class Sink(Protocol):
         """(absolute path, path relative to the run folder) for a start's log."""
 
 
-class Stop(Protocol):
-    """Asked after every round; a text ends the run with that reason."""
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """A look at the data between start groups. `stop`: a text ends the run with that reason."""
 
-    def __call__(self, rounds_done: int) -> str | None: ...
+    stop: str | None = None
+    estimate: str = ""  # the running estimate, one line
+    more_rounds: int | None = None  # rounds that undecided gates probably still need
+
+
+class Stop(Protocol):
+    """Asked after every whole start group."""
+
+    def __call__(self, rounds_done: int) -> Look: ...
 
 
 @dataclass(frozen=True, kw_only=True)

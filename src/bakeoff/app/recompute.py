@@ -1,0 +1,88 @@
+"""From a run folder to verdict, view and report: recomputed from the raw data at any time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from ..compare.view import View, build_view
+from ..errors import UsageError
+from ..model import Result
+from ..runs import RunFolder
+from .verdict import conclude
+
+Format = Literal["terminal", "html", "markdown", "json"]
+
+
+def compare(path: str | Path) -> Result:
+    """Recomputes the verdict of a run from its raw data, and saves result.json. Raises RunFolderError."""
+    folder = RunFolder.open(Path(path))
+    result = _conclude(folder)
+    folder.write_result(result)
+    return result
+
+
+def describe(path: str | Path, *, redact: bool = False) -> View:
+    """The view of a run that reports are rendered from, recomputed from the raw data."""
+    folder = RunFolder.open(Path(path))
+    return _view(folder, _conclude(folder), redact=redact)
+
+
+def report(path: str | Path, fmt: Format = "html", *, redact: bool = False) -> str:
+    """A run's report as text in one of the formats. `redact` leaves out prompts, outputs, hosts and paths."""
+    if fmt == "json":
+        from ..report import render_json
+
+        return render_json(_conclude(RunFolder.open(Path(path))))
+    return render(describe(path, redact=redact), fmt)
+
+
+def render(view: View, fmt: Format, *, color: bool = False, width: int = 100, full: bool = False) -> str:
+    """Renders a view. Raises UsageError for an unknown format."""
+    if fmt == "terminal":
+        from ..report import render_terminal
+
+        return render_terminal(view, color=color, width=width, full=full)
+    if fmt == "markdown":
+        from ..report import render_markdown
+
+        return render_markdown(view)
+    if fmt == "html":
+        from ..report import render_html
+
+        return render_html(view)
+    raise UsageError(f"unknown format {fmt!r}", remedy="terminal, html, markdown or json")
+
+
+def save(folder: RunFolder, result: Result) -> None:
+    """Writes result.json and report.html."""
+    folder.write_result(result)
+    folder.write_report(render(_view(folder, result), "html"))
+
+
+def _conclude(folder: RunFolder) -> Result:
+    info = folder.info
+    return conclude(
+        info.experiment,
+        folder.blocks(),
+        folder.starts(),
+        run=str(folder.path),
+        state=info.state,
+        reason=info.stop_reason,
+        quality_note=info.quality_note,
+    )
+
+
+def _view(folder: RunFolder, result: Result, *, redact: bool = False) -> View:
+    info = folder.info
+    return build_view(
+        result,
+        info.experiment,
+        blocks=folder.blocks(),
+        starts=folder.starts(),
+        samples=folder.all_samples(),
+        environment=info.environment,
+        command=" ".join(info.command) or None,
+        run_path=str(folder.path),
+        redact=redact,
+    )

@@ -1,0 +1,186 @@
+"""One run: folder, servers, measuring, verdict, report."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..errors import RunFolderError, UsageError
+from ..measure.budget import Ledger
+from ..measure.progress import Progress
+from ..measure.runner import Outcome, Runner
+from ..model import Block, BlockData, Environment, Experiment, RequestRecord, Result, Sample, Start
+from ..runs import RunFolder, to_columns
+from .loading import engines_of, load_experiment
+from .price import require_prices
+from .recompute import save
+from .verdict import Judge, State, conclude
+
+
+def run(
+    experiment: Experiment | str | Path | None = None,
+    *,
+    root: str | Path = "runs",
+    resume: str | Path | None = None,
+    progress: Progress | None = None,
+    source: str | None = None,
+    command: Sequence[str] = (),
+    quality_note: str | None = None,
+) -> Result:
+    """Measures an experiment (a file or an Experiment) and returns the verdict.
+
+    Everything is saved under `root` in a new folder (`Result.run` names it): raw data after every block, then
+    result.json and report.html. `resume` goes on with an interrupted run instead. Ctrl-C ends the measuring; what
+    exists is saved and judged, and `Result.state` is ``interrupted``. `quality_note` says why the quality of the
+    variants cannot be compared, where that is known beforehand.
+
+    Raises ConfigError, EngineError (other arms' data are kept), RunFolderError, UsageError.
+    """
+    if (experiment is None) == (resume is None):
+        raise UsageError("give either an experiment or a run to resume", remedy="bakeoff.run('experiment.yaml')")
+    if resume is not None:
+        folder = RunFolder.open(Path(resume))
+        if folder.info.state == "complete":
+            raise UsageError("this run is complete", where=str(folder.path), remedy="start a new run for more pairs")
+        checked = folder.info.experiment
+    else:
+        assert experiment is not None  # noqa: S101 - by the check above; tells the type checker
+        if not isinstance(experiment, Experiment):
+            source = source or Path(experiment).name
+            experiment = load_experiment(experiment)
+        checked = experiment
+    engines = engines_of(checked)
+    require_prices(checked)
+    if resume is None:
+        folder = RunFolder.create(Path(root), checked, command=command, source=source or "python", version=__version__)
+        folder.update(quality_note=quality_note)
+    return _Session(checked, folder, progress or Progress()).measure(engines)
+
+
+class _Session:
+    """The sink of a run: saves to the folder and keeps the blocks in memory for the looks between groups."""
+
+    def __init__(self, experiment: Experiment, folder: RunFolder, progress: Progress) -> None:
+        self._experiment = experiment
+        self._folder = folder
+        self._progress = progress
+        self._blocks: list[BlockData] = []
+        self._ledger: Ledger | None = None
+
+    # the sink ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def write_block(self, block: Block, requests: Sequence[RequestRecord], samples: Sequence[Sample]) -> None:
+        self._folder.write_block(block, requests, samples)
+        self._blocks.append(BlockData(block=block, columns=to_columns(requests)))
+        if self._ledger is not None:
+            self._folder.update(spent=self._ledger.spent, plan=self._used(self._ledger))
+
+    def write_start(self, start: Start) -> None:
+        self._folder.write_start(start)
+
+    def write_environment(self, environment: Environment) -> None:
+        self._folder.update(environment=environment)
+
+    def log_path(self, start_id: int, variant: str) -> tuple[Path, str]:
+        return self._folder.log_path(start_id, variant)
+
+    def next_start_id(self) -> int:
+        return self._folder.next_start_id()
+
+    def next_block_id(self) -> int:
+        return self._folder.next_block_id()
+
+    # the run ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def measure(self, engines: Mapping[str, Any]) -> Result:
+        with self._folder.lock():
+            self._folder.update(state="running")
+            self._blocks = self._folder.blocks()
+            used = self._folder.info.plan
+            self._ledger = Ledger(
+                self._experiment,
+                elapsed_s=float(used.get("elapsed_s", 0.0)),
+                requests=int(used.get("requests", 0)),
+                spent=self._folder.info.spent,
+            )
+            runner = Runner(
+                self._experiment,
+                dict(engines),
+                self,
+                stop=Judge(self._experiment, lambda: self._blocks, self._folder.starts),
+                ledger=self._ledger,
+                progress=self._progress,
+            )
+            outcome, state = self._run(runner)
+            self._folder.update(state=state, stop_reason=outcome.reason, plan=self._used(self._ledger))
+            result = self._conclude(outcome, state)
+            if outcome.failure is not None:
+                raise self._with_place(outcome.failure)
+            return result
+
+    def _run(self, runner: Runner) -> tuple[Outcome, State]:
+        done = {(b.block.round, b.block.variant, b.block.cell, b.block.kind) for b in self._blocks}
+        try:
+            with _terminate_as_interrupt():
+                outcome = runner.run(
+                    run_id=self._folder.info.id,
+                    version=__version__,
+                    environment=self._folder.info.environment,
+                    done=done,
+                )
+        except KeyboardInterrupt:
+            return Outcome(0, "interrupted; go on with --resume", None), "interrupted"
+        except BaseException:
+            self._folder.update(state="failed")
+            raise
+        return outcome, "failed" if outcome.failure is not None else "complete"
+
+    def _conclude(self, outcome: Outcome, state: State) -> Result:
+        self._progress.phase("comparing")
+        result = conclude(
+            self._experiment,
+            self._blocks,
+            self._folder.starts(),
+            run=str(self._folder.path),
+            state=state,
+            reason=outcome.reason,
+            quality_note=self._folder.info.quality_note,
+        )
+        save(self._folder, result)
+        return result
+
+    @staticmethod
+    def _used(ledger: Ledger) -> dict[str, Any]:
+        return {"elapsed_s": round(ledger.elapsed_s, 3), "requests": ledger.requests}
+
+    def _with_place(self, error: Exception) -> Exception:
+        """Says where the data of the other arms lie."""
+        if self._blocks and hasattr(error, "remedy"):
+            kept = f"{len(self._blocks)} blocks are kept in {self._folder.path}; go on with --resume when it is mended"
+            error.remedy = f"{error.remedy}; {kept}" if error.remedy else kept
+        return error
+
+
+@contextlib.contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """SIGTERM saves and reports like Ctrl-C (only the main thread may set handlers; elsewhere nothing changes)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+__all__ = ["RunFolderError", "run"]

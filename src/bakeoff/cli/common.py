@@ -1,0 +1,89 @@
+"""What several verbs share: options, printing a verdict, exit codes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import EXIT_GATE_FAILED, EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_UNDECIDED
+from ..model import Result
+
+
+def wants_color(stream: Any = None) -> bool:
+    """Colour on a terminal, unless NO_COLOR is set (no-color.org)."""
+    stream = stream or sys.stdout
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``--json``, ``--full``, ``--fail-if``, ``--fail-unless``, ``--require-decision``."""
+    for option in reversed(
+        (
+            click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the verdict."),
+            click.option("--full", is_flag=True, help="Show every metric, also the exploratory ones."),
+            click.option(
+                "--fail-if", multiple=True, metavar="LIMIT", help="Exit 1 if proven, e.g. 'chat.tpot_s > +5%'."
+            ),
+            click.option("--fail-unless", multiple=True, metavar="LIMIT", help="Exit 1 unless proven: 'tpot_s < +5%'."),
+            click.option("--require-decision", is_flag=True, help="Exit 3 when a gate is undecided."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def check_limits(fail_if: tuple[str, ...], fail_unless: tuple[str, ...]) -> None:
+    """Refuses a wrong limit before anything is measured."""
+    from ..app.limits import parse_limit
+
+    for text in (*fail_if, *fail_unless):
+        parse_limit(text)
+
+
+def finish(
+    result: Result,
+    *,
+    as_json: bool,
+    full: bool,
+    fail_if: tuple[str, ...],
+    fail_unless: tuple[str, ...],
+    require_decision: bool,
+) -> int:
+    """Prints the verdict (stdout) and returns the exit code."""
+    from ..app.limits import failures, parse_limit
+    from ..app.recompute import describe, render
+
+    if as_json:
+        from ..report import render_json
+
+        click.echo(render_json(result))
+    else:
+        width = min(shutil.get_terminal_size((100, 24)).columns, 120)
+        click.echo(render(describe(Path(result.run)), "terminal", color=wants_color(), width=width, full=full))
+    failed = failures(result, [parse_limit(t) for t in fail_if], [parse_limit(t) for t in fail_unless])
+    for line in failed:
+        click.echo(f"failed  {line}", err=True)
+    return exit_code(result, gate_failed=bool(failed), require_decision=require_decision)
+
+
+def exit_code(result: Result, *, gate_failed: bool, require_decision: bool) -> int:
+    """The contract's exit code; the gravest one first."""
+    gates = [row for row in result.comparisons if row.gate]
+    if result.state == "interrupted":
+        return EXIT_INTERRUPTED
+    if gates and all(row.outcome == "invalid" for row in gates):
+        return EXIT_INVALID
+    if gate_failed:
+        return EXIT_GATE_FAILED
+    if any(row.outcome == "invalid" for row in gates):
+        return EXIT_INVALID
+    decided = {"faster", "slower", "better", "worse", "equivalent"}
+    if require_decision and (not gates or any(row.outcome not in decided for row in gates)):
+        return EXIT_UNDECIDED
+    return EXIT_OK

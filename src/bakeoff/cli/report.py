@@ -1,0 +1,55 @@
+"""`bakeoff report [RUN]`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+from .common import wants_color
+
+
+@click.command("report")
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option("--html", "fmt", flag_value="html", help="One self-contained file.")
+@click.option("--markdown", "fmt", flag_value="markdown", help="Tables for a pull request.")
+@click.option("--json", "fmt", flag_value="json", help="result.json.")
+@click.option(
+    "--terminal", "fmt", flag_value="terminal", default=True, help="The verdict as `run` prints it (default)."
+)
+@click.option("--redact", is_flag=True, help="Leave out prompts, outputs, hosts and paths.")
+@click.option("--full", is_flag=True, help="Show every metric, also the exploratory ones (terminal).")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file (default: stdout).")
+def command(run: Path | None, fmt: str, redact: bool, full: bool, output: Path | None) -> int:
+    """Render the report of RUN, recomputed from its raw data. Without RUN: the newest one in ./runs.
+
+    `--html` without `-o` writes RUN/report.html and prints its path.
+    """
+    from ..app.recompute import describe, render, report
+    from ..errors import UsageError
+    from ..runs import RunFolder
+
+    path = run if run is not None else RunFolder.latest(Path("runs"))
+    if fmt == "terminal":
+        width = min(shutil.get_terminal_size((100, 24)).columns, 120)
+        color = wants_color() and output is None
+        text = render(describe(path, redact=redact), "terminal", color=color, width=width, full=full)
+    else:
+        text = report(path, fmt, redact=redact)  # type: ignore[arg-type]  # click offers only these
+    if output is not None:
+        try:
+            output.write_text(text + ("" if text.endswith("\n") else "\n"), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(
+                f"cannot write ({error.strerror})", where=str(output), remedy="name a file you can write to"
+            ) from error
+        click.echo(output)
+    elif fmt == "html":
+        target = RunFolder.open(path)
+        if redact:
+            raise UsageError("--redact makes a copy to share", remedy="name its file with -o shared.html")
+        click.echo(target.write_report(text))
+    else:
+        click.echo(text)
+    return 0

@@ -1,0 +1,122 @@
+"""The budget of a run: time, requests, money. Asked before every block; predicted, not only noticed."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from ..errors import UsageError
+from ..model import Experiment, RequestRecord, Variant
+from .plan import Step
+
+_PER = 1e6  # prices are per million tokens
+
+
+class Price:
+    """Price of one variant: per million input and output tokens."""
+
+    def __init__(self, variant: Variant) -> None:
+        value = variant.settings.get("price")
+        self.known = value is not None
+        prices: Mapping[str, float] = value if isinstance(value, Mapping) else {}
+        self.input = float(prices.get("input", 0.0))
+        self.output = float(prices.get("output", 0.0))
+        self.currency = str(prices.get("currency", "USD"))
+
+    @property
+    def free(self) -> bool:
+        return self.input == 0 and self.output == 0
+
+    def of(self, input_tokens: float, output_tokens: float) -> float:
+        return (input_tokens * self.input + output_tokens * self.output) / _PER
+
+
+class Ledger:
+    """What has been used so far, and whether the next block still fits."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        *,
+        elapsed_s: float = 0.0,
+        requests: int = 0,
+        spent: float = 0.0,
+    ) -> None:
+        self.budget = experiment.budget
+        self.prices = {variant.name: Price(variant) for variant in experiment.variants}
+        self.requests = requests
+        self.spent = spent
+        self._elapsed_before = elapsed_s
+        self._started = time.monotonic()
+        self._blocks: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self._starts: dict[str, list[float]] = defaultdict(list)
+        self._check_currency()
+
+    def _check_currency(self) -> None:
+        if self.budget.spend is None:
+            return
+        for name, price in self.prices.items():
+            if not price.free and price.currency != self.budget.spend.currency:
+                raise UsageError(
+                    f"the price is in {price.currency}, the budget in {self.budget.spend.currency}",
+                    where=f"variants.{name}.price",
+                    remedy="give both in one currency",
+                )
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._elapsed_before + time.monotonic() - self._started
+
+    @property
+    def deadline_ns(self) -> int | None:
+        """The end of the time budget on the monotonic clock, or None."""
+        if self.budget.seconds is None:
+            return None
+        return time.monotonic_ns() + int((self.budget.seconds - self.elapsed_s) * 1e9)
+
+    def saw_block(self, step: Step, seconds: float) -> None:
+        """Remembers how long a block took, its warm-up and preparation included."""
+        self._blocks[step.variant, step.cell.key].append(seconds)
+
+    def saw_start(self, variant: str, seconds: float) -> None:
+        self._starts[variant].append(seconds)
+
+    def saw_requests(self, variant: str, records: Sequence[RequestRecord]) -> None:
+        """Counts requests and money; warm-up requests cost as much as measured ones."""
+        self.requests += len(records)
+        price = self.prices[variant]
+        self.spent += sum(price.of(r.input_tokens or 0, r.output_tokens or 0) for r in records)
+
+    def predicted_s(self, steps: Sequence[Step]) -> float | None:
+        """Time for these blocks with their starts; None while a block of one of these kinds was never seen."""
+        total = 0.0
+        visits = set()
+        for step in steps:
+            seen = self._blocks.get((step.variant, step.cell.key))
+            if not seen:
+                return None
+            total += statistics.median(seen)
+            visits.add((step.variant, step.kind, step.group))
+        for variant, _, _ in visits:
+            if self._starts.get(variant):
+                total += statistics.median(self._starts[variant])
+        return total
+
+    def refusal(self, steps: Sequence[Step], requests: int, worst_cost: float) -> str | None:
+        """Why these blocks must not begin, or None. `worst_cost`: money if every answer has full length."""
+        if self.budget.requests is not None and self.requests + requests > self.budget.requests:
+            return f"request budget: {self.requests} of {self.budget.requests} requests are used"
+        spend = self.budget.spend
+        if spend is not None and self.spent + worst_cost > spend.amount:
+            return (
+                f"spend budget: {self.spent:.2f} of {spend.amount:g} {spend.currency} is spent, "
+                f"and the next blocks may cost {worst_cost:.2f}"
+            )
+        if self.budget.seconds is not None:
+            left = self.budget.seconds - self.elapsed_s
+            need = self.predicted_s(steps)
+            if left <= 0 or (need is not None and need > left):
+                return f"time budget: {self.budget.seconds / 60:.3g} min"
+        return None
