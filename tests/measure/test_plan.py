@@ -12,7 +12,7 @@ from bakeoff.measure.plan import Plan, williams_orders
 from bakeoff.model import BlockSize, Budget, Experiment, Load, Prompts, Variant, Workload
 
 
-def experiment(variants: int = 2, **changes: object) -> Experiment:
+def experiment(count: int = 2, **changes: object) -> Experiment:
     workload = Workload(
         name="chat",
         prompts=Prompts(input_tokens=8),
@@ -22,7 +22,7 @@ def experiment(variants: int = 2, **changes: object) -> Experiment:
     )
     plain = Experiment(
         name="x",
-        variants=tuple(Variant(name=f"v{i}", engine="openai") for i in range(variants)),
+        variants=tuple(Variant(name=f"v{i}", engine="openai") for i in range(count)),
         workloads=(workload,),
         budget=Budget(min_pairs=6, max_pairs=12),
         aa_pairs=0,

@@ -33,8 +33,8 @@ def conclude(
     )
     return msgspec.structs.replace(
         result,
-        findings=one_switch_findings(experiment, blocks, result),
-        decision=decide(experiment, result),
+        findings=one_switch_findings(experiment, blocks, result.comparisons),
+        decision=decide(experiment, (*result.comparisons, *result.resources), result.quality, result.warnings),
     )
 
 

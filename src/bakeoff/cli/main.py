@@ -46,7 +46,7 @@ class LazyGroup(click.Group):
 
             close = difflib.get_close_matches(args[0], list(_VERBS), n=1) if args else []
             if close:
-                error.message += f" Did you mean {close[0]!r}?"
+                raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from None
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -9,20 +9,22 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..client import ClientBlock, ClosedLoop, OpenLoop, Timeouts, prepare, run_requests
+from ..client import ClientBlock, ClosedLoop, HttpClient, OpenLoop, PreparedRequest, Timeouts, run_requests
 from ..errors import EndpointError, EngineError
 from ..model import Block, Experiment, RequestRecord, Sample, Workload
-from ..workloads import draw_schedule
+from ..workloads import derive_seed, draw_schedule
 from .counters import read_cache_counters
 from .health import block_health
 from .machine import usable_cores
 from .plan import Step
 from .progress import Progress
+from .prompting import PromptSources
 from .residents import Resident, Residents
 from .telemetry import Telemetry
 from .warmup import is_stable
 
 _WARM_ROUND = 1_000_000  # prompts of warm-up come from rounds that are never measured
+_NONCE_SHOWN = 60  # characters of the first prompt kept as a sample of the block's nonce
 _MAX_PREPARED = 20_000  # requests prepared for a block that is limited by time
 
 
@@ -41,6 +43,7 @@ class BlockMeasurer:
 
     def __init__(self, experiment: Experiment, residents: Residents, telemetry: Telemetry, progress: Progress) -> None:
         self._experiment = experiment
+        self.prompts = PromptSources(experiment)
         self._residents = residents
         self._telemetry = telemetry
         self._progress = progress
@@ -62,14 +65,15 @@ class BlockMeasurer:
             warmup = await self._warm(resident, step, workload, deadline_ns)
         requests, stable, typical_s = resident.warm[step.cell.key]
         count = _request_count(workload, step, typical_s)
-        prompts = await resident.prompts(self._experiment, workload.name).block(
-            round=step.round, variant=step.variant, visit=f"{step.kind}/{step.cell.key}", count=count
-        )
         endpoint = resident.server.endpoint
-        prepared = [
-            prepare(endpoint, workload, i, prompt.prompt_id, prompt.messages or prompt.text)
-            for i, prompt in enumerate(prompts)
-        ]
+        prepared = await self.prompts.block(
+            endpoint,
+            workload,
+            round=step.round,
+            variant=step.variant,
+            visit=f"{step.kind}/{step.cell.key}",
+            count=count,
+        )
         load: ClosedLoop | OpenLoop
         end_ns: int | None = None
         if step.cell.kind == "open":
@@ -78,7 +82,7 @@ class BlockMeasurer:
                 step.cell.level,
                 count=workload.block.requests,
                 seconds=workload.block.seconds,
-                seed=f"{self._experiment.seed}/{step.round}/{step.cell.key}",
+                seed=derive_seed(self._experiment.seed, "schedule", step.round, step.cell.key),
             )
             load = OpenLoop(offsets_ns=offsets[: len(prepared)])
             prepared = prepared[: len(offsets)]
@@ -108,21 +112,26 @@ class BlockMeasurer:
             cache_hit_tokens=cache[0],
             cache_query_tokens=cache[1],
             health=block_health(client.records, samples, client.loop_lag_ns, usable_cores()),
-            notes=(f"the server ended during this block: {died.message}",) if died else (),
+            nonce=(prepared[0].prompt or "")[:_NONCE_SHOWN] if prepared and workload.cache == "unique" else None,
+            notes=(
+                *self.prompts.of(workload).notes,
+                *((f"the server ended during this block: {died.message}",) if died else ()),
+            ),
         )
         return MeasuredBlock(block, client.records, samples, warmup, died)
 
     async def _run(
         self,
         resident: Resident,
-        prepared: Sequence[object],
+        prepared: Sequence[PreparedRequest],
         load: ClosedLoop | OpenLoop,
         end_ns: int | None,
         on_request: Callable[[RequestRecord], None],
     ) -> tuple[ClientBlock, list[Sample], tuple[int | None, int | None], EngineError | None]:
         endpoint = resident.server.endpoint
         self._telemetry.focus(resident.server.pid)
-        before = await read_cache_counters(resident.client, endpoint.capabilities.metrics_path)
+        http = HttpClient(endpoint)  # outside a `with`: a connection per call, none is open during the block
+        before = await read_cache_counters(http, endpoint.capabilities.metrics_path)
         died: EngineError | None = None
         gc.collect()
         gc.disable()  # a collection in the block would be a pause of the client, seen as latency
@@ -130,7 +139,7 @@ class BlockMeasurer:
         try:
             client = await run_requests(
                 endpoint,
-                prepared,  # type: ignore[arg-type]  # prepared by prepare() above
+                prepared,
                 load,
                 timeouts=Timeouts(connect_s=endpoint.connect_timeout_s, request_s=endpoint.request_timeout_s),
                 deadline_ns=end_ns,
@@ -148,7 +157,7 @@ class BlockMeasurer:
         samples = self._telemetry.between(first, last)
         if died is not None:
             return client, samples, (None, None), died
-        after = await read_cache_counters(resident.client, endpoint.capabilities.metrics_path)
+        after = await read_cache_counters(http, endpoint.capabilities.metrics_path)
         if before is None or after is None or after.queries < before.queries:
             return client, samples, (None, None), None
         return client, samples, (round(after.hits - before.hits), round(after.queries - before.queries)), None
@@ -165,21 +174,22 @@ class BlockMeasurer:
         end_ns = time.monotonic_ns() + int(limits.max_seconds * 1e9)
         if deadline_ns is not None:
             end_ns = min(end_ns, deadline_ns)
-        factory = resident.prompts(self._experiment, workload.name)
         endpoint = resident.server.endpoint
         while not stable and len(records) < max(limits.max_requests, 2 * window):
             if len(records) >= max(limits.min_requests, window) and time.monotonic_ns() > end_ns:
                 break
-            batch = await factory.block(
-                round=_WARM_ROUND + len(records), variant=step.variant, visit=f"warm/{resident.start.id}", count=window
+            batch = await self.prompts.block(
+                endpoint,
+                workload,
+                warmup=True,
+                round=_WARM_ROUND + len(records),
+                variant=step.variant,
+                visit=f"warm/{resident.start.id}/{step.cell.key}",
+                count=window,
             )
-            prepared = [
-                prepare(endpoint, workload, i, prompt.prompt_id, prompt.messages or prompt.text)
-                for i, prompt in enumerate(batch)
-            ]
             client = await run_requests(
                 endpoint,
-                prepared,
+                batch,
                 ClosedLoop(concurrency=concurrency),
                 timeouts=Timeouts(connect_s=endpoint.connect_timeout_s, request_s=endpoint.request_timeout_s),
                 check=resident.server.check,

@@ -51,7 +51,7 @@ def _read_linux() -> MachineReading:
                 # user nice system idle iowait irq softirq steal guest guest_nice (guest is already in user)
                 fields = [int(x) for x in line.split()[1:9]]
                 busy = (fields[0] + fields[1] + fields[2] + fields[5] + fields[6]) / ticks_per_second()
-                steal = fields[7] / ticks_per_second() if len(fields) > 7 else None
+                steal = fields[7] / ticks_per_second()
             elif line.startswith(b"procs_running"):
                 runnable = int(line.split()[1])
                 break
@@ -70,9 +70,8 @@ def _read_portable() -> MachineReading:
     times = psutil.cpu_times()
     busy = times.user + times.system + getattr(times, "nice", 0.0)
     frequency = None
-    with contextlib.suppress(Exception):
-        reading = psutil.cpu_freq()
-        frequency = reading.current if reading else None
+    with contextlib.suppress(Exception):  # absent on some platforms, and None on others
+        frequency = float(psutil.cpu_freq().current)
     return MachineReading(busy, None, None, _load1(), frequency, psutil.virtual_memory().available, None)
 
 

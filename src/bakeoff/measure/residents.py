@@ -9,14 +9,11 @@ from typing import Protocol
 
 import msgspec
 
-from ..client import HttpClient
 from ..errors import EngineError, RunFolderError
 from ..model import BlockKind, Engine, Environment, Experiment, Server, Sink, Start, StartContext
-from ..workloads import PromptFactory
 from .plan import Step
 from .progress import Progress
 from .telemetry import Telemetry
-from .tokenize import HttpTokenizer
 
 
 class StartSink(Sink, Protocol):
@@ -47,24 +44,11 @@ class Resident:
     key: tuple[str, BlockKind, int]
     server: Server
     start: Start
-    client: HttpClient
-    run_id: str
     warm: dict[str, tuple[int, bool | None, float]] = field(default_factory=dict)  # cell → (requests, stable, E2E [s])
-    factories: dict[str, PromptFactory] = field(default_factory=dict)
 
     @property
     def variant(self) -> str:
         return self.key[0]
-
-    def prompts(self, experiment: Experiment, workload: str) -> PromptFactory:
-        """The prompt source of a workload, counting with this server's own tokenizer where it has one."""
-        if workload not in self.factories:
-            has_tokenizer = self.server.endpoint.capabilities.tokenizer is not None
-            tokenizer = HttpTokenizer(self.server.endpoint, self.client) if has_tokenizer else None
-            self.factories[workload] = PromptFactory(
-                experiment.workload(workload), seed=experiment.seed, run_id=self.run_id, tokenizer=tokenizer
-            )
-        return self.factories[workload]
 
 
 class Residents:
@@ -85,7 +69,6 @@ class Residents:
         self._progress = progress
         self._up: dict[tuple[str, BlockKind, int], Resident] = {}
         self._seen: set[str] = set()
-        self.run_id = ""
         self.environment = Environment()
 
     def get(self, step: Step) -> tuple[Resident, float]:
@@ -135,7 +118,7 @@ class Residents:
             raise
         if server.pid is not None:
             self._telemetry.watch(server.pid)
-        return Resident(key=key, server=server, start=start, client=HttpClient(server.endpoint), run_id=self.run_id)
+        return Resident(key=key, server=server, start=start)
 
     def _remember(self, name: str, server: Server) -> None:
         """Keeps the variant's fingerprint; a resumed run must meet the same one."""

@@ -72,7 +72,7 @@ class Runner:
         To resume, give the blocks that exist (`done`) and the `environment` in which they were measured.
         Raises KeyboardInterrupt as it comes (blocks so far are saved); servers are stopped in any case.
         """
-        self._residents.run_id = run_id
+        self._measurer.prompts.run_id = run_id
         known = environment or Environment()
         machine = machine_fingerprint(version)
         refuse_change("machine", known.machine, machine)

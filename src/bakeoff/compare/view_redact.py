@@ -1,0 +1,108 @@
+"""Cleaning of every text that a report shows: bounded, free of control characters and, on request, redacted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ..model import Experiment, Result
+
+REDACTED = "redacted"
+# Control characters could move a terminal's cursor; bidirectional overrides could make a name read as another one.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+_URL = re.compile(r"\b([a-z][a-z0-9+.\-]*://)[^\s/?#\"'<>]+", re.IGNORECASE)
+_QUERY = re.compile(r"(://redacted[^\s?#\"'<>]*)[?#][^\s\"'<>]*")
+_IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?(?![\w.]*\.\d)")
+_ABSOLUTE = re.compile(r"(?<![\w/.:])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\'\"<>:,;|=]+[/\\])+(?=[^\s/\\'\"<>:,;|=])")
+_ROOTED = re.compile(r"(?<![\w/.:])~?/(?=[\w.\-])")
+_SUFFIXES = "gguf|ggml|safetensors|bin|pt|pth|onnx|json|jsonl|ya?ml|toml|log|txt|csv|parquet|py|sh|so|html|xml"
+_RELATIVE = re.compile(rf"(?<![\w/.])(?:[\w.\-]+/)+(?=[\w.\-]+\.(?:{_SUFFIXES})\b)")
+_PRIVATE_KEY = re.compile(r"(?:^|[._\- ])(?:host(?:_?name)?|user(?:_?name)?|node|fqdn|cwd|home)$", re.IGNORECASE)
+
+
+class Cleaner:
+    """Turns untrusted text into text that a report may show.
+
+    redact: also replaces the hosts of URLs and IP addresses, and keeps only the file name of paths.
+    """
+
+    def __init__(self, *, redact: bool, hosts: Iterable[str] = ()) -> None:
+        self.redact = redact
+        names = sorted({host for host in hosts if len(host) > 2}, key=len, reverse=True)
+        self._hosts = (
+            re.compile(r"(?<![\w.\-])(?:" + "|".join(map(re.escape, names)) + r")(?![\w\-])") if names else None
+        )
+
+    def __call__(self, text: str, limit: int = 400) -> str:
+        """The text on one line, at most `limit` characters, an ellipsis where it was cut."""
+        return " ".join(self.block(text, limit=limit).split())
+
+    def block(self, text: str, *, limit: int) -> str:
+        """As the call, but keeps line ends."""
+        # Cut before the expressions run, so that a megabyte of server output costs nothing.
+        safe = _UNSAFE.sub("\ufffd", str(text)[: limit * 4 + 64].replace("\r\n", "\n"))
+        if self.redact:
+            safe = self._redacted(safe)
+        return safe if len(safe) <= limit else safe[: limit - 1] + "…"
+
+    def path(self, text: str, limit: int = 400) -> str:
+        """A value known to be a path: under redact only its last part."""
+        return self(re.split(r"[/\\]", text.rstrip("/\\"))[-1] if self.redact else text, limit)
+
+    def setting(self, key: str, value: str, limit: int = 200) -> str:
+        """A fingerprint value: under redact host and user names are replaced, and whole-value paths cut."""
+        if self.redact:
+            if _PRIVATE_KEY.search(key):
+                return REDACTED
+            if value[:1] in ("/", "~") or value[:2] in ("./", ".."):
+                return self.path(value, limit)
+        return self(value, limit)
+
+    def _redacted(self, text: str) -> str:
+        text = _URL.sub(rf"\1{REDACTED}", text)
+        text = _QUERY.sub(r"\1", text)
+        text = _IPV4.sub(REDACTED, text)
+        if self._hosts is not None:
+            text = self._hosts.sub(REDACTED, text)
+        text = _ABSOLUTE.sub("", text)
+        text = _ROOTED.sub("", text)
+        return _RELATIVE.sub("", text)
+
+
+def hosts_of(experiment: Experiment) -> set[str]:
+    """Host names found in the settings' URLs, so that they can be replaced wherever else they turn up."""
+    return {host for variant in experiment.variants for host in _hosts_in(variant.settings)}
+
+
+def _hosts_in(value: object) -> set[str]:
+    if isinstance(value, dict):
+        return {host for item in value.values() for host in _hosts_in(item)}
+    if isinstance(value, (list, tuple)):
+        return {host for item in value for host in _hosts_in(item)}
+    if isinstance(value, str) and "://" in value:
+        try:
+            host = urlsplit(value.strip()).hostname
+        except ValueError:
+            return set()
+        return {host} if host else set()
+    return set()
+
+
+def redacted_result(result: Result, experiment: Experiment) -> Result:
+    """The result with every text cleaned as a redacted report has it (names and numbers stay)."""
+    clean = Cleaner(redact=True, hosts=hosts_of(experiment))
+
+    def cleaned(value: object) -> object:
+        if isinstance(value, str):
+            return clean.block(value, limit=2000)
+        if isinstance(value, dict):
+            return {key: cleaned(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [cleaned(item) for item in value]
+        return value
+
+    plain = {name: cleaned(value) for name, value in msgspec.to_builtins(result).items()}
+    return msgspec.convert({**plain, "run": clean.path(result.run)}, Result)

@@ -1,0 +1,232 @@
+"""Sentences of a report that follow from the experiment: title facts, cell titles, outcome words, method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..metrics import METRICS
+from ..model import BlockData, Cell, Comparison, Decision, Experiment, Result, Start, Workload
+from ..units import change
+from .view_redact import Cleaner
+from .view_types import ArmView, DecisionView, Row, Tone
+
+_TONES: dict[str, tuple[Tone, str]] = {
+    "faster": ("good", "✓"),
+    "better": ("good", "✓"),
+    "slower": ("bad", "✗"),
+    "worse": ("bad", "✗"),
+    "equivalent": ("equal", "="),
+    "probably faster": ("unsure", "~"),
+    "probably better": ("unsure", "~"),
+    "probably slower": ("unsure", "~"),
+    "probably worse": ("unsure", "~"),
+    "inconclusive": ("unsure", "?"),
+    "invalid": ("invalid", "!"),
+}
+
+
+def tone_and_sign(outcome: str) -> tuple[Tone, str]:
+    """How an outcome is coloured, and the sign that says the same without colour."""
+    return _TONES[outcome]
+
+
+def metric_label(metric: str, statistic: str) -> str:
+    """``TTFT`` for the statistic that gates, else ``TTFT p95``; an unknown metric keeps its name."""
+    known = METRICS.get(metric)
+    label = known.label if known else metric
+    return label if known is None or statistic == known.statistics[0] else f"{label} {statistic}"
+
+
+def cell_title(workload: Workload, cell: Cell, clean: Cleaner) -> str:
+    """``chat 2048/32, 1 at a time``: input/output tokens, then the load."""
+    prompts = workload.prompts
+    size = str(prompts.input_tokens) if prompts.input_tokens is not None else clean.path(prompts.path or "?", 30)
+    limit = "≤" if workload.length == "natural" else ""
+    if cell.kind == "closed":
+        load = f"{cell.level:g} at a time"
+    else:
+        load = f"{cell.level:g} requests/s, {workload.load.arrivals} arrivals"
+    return f"{clean(workload.name, 40)} {size}/{limit}{workload.output_tokens}, {load}"
+
+
+def cell_key(comparison: Comparison) -> str | None:
+    """Cell.key of a comparison's workload and load; None for one that is per start."""
+    if comparison.workload is None:
+        return None
+    for name, kind in (("concurrency", "c"), ("rate", "r")):
+        if name in comparison.load:
+            return f"{comparison.workload}/{kind}{comparison.load[name]:g}"
+    return comparison.workload
+
+
+def row_of(comparison: Comparison, clean: Cleaner) -> Row:
+    """A comparison as reports show it."""
+    tone, sign = tone_and_sign(comparison.outcome)
+    word: str = comparison.outcome
+    if comparison.outcome == "equivalent" and comparison.detectable:
+        word = f"equivalent, detectably {_direction(comparison)}"
+    return Row(
+        candidate=clean(comparison.candidate, 60),
+        metric=comparison.metric,
+        label=clean(metric_label(comparison.metric, comparison.statistic), 60),
+        statistic=comparison.statistic,
+        unit=comparison.unit,
+        better=comparison.better,
+        base=comparison.base,
+        value=comparison.value,
+        ratio=comparison.ratio,
+        outcome=comparison.outcome,
+        tone=tone,
+        sign=sign,
+        word=word,
+        gate=comparison.gate,
+        primary=_primary(comparison),
+        margin=comparison.margin,
+        pairs=comparison.pairs,
+        note=_note(comparison, clean),
+        minimum_detectable=comparison.minimum_detectable,
+        method=clean(comparison.method, 300),
+    )
+
+
+def _direction(comparison: Comparison) -> str:
+    known = METRICS.get(comparison.metric)
+    good, bad = ("faster", "slower") if known is None or known.time_like else ("better", "worse")
+    above = (comparison.ratio.point or 1.0) > 1
+    return bad if above == (comparison.better == "lower") else good
+
+
+def _primary(comparison: Comparison) -> bool:
+    """Gates, the typical E2E, start-up, memory, and throughput only where it is not E2E said twice."""
+    if comparison.gate or comparison.workload is None:
+        return comparison.gate or comparison.metric != "ready_s"
+    if comparison.metric == "e2e_latency_s":
+        return comparison.statistic == "p50"
+    # At one at a time throughput is 1 ÷ E2E, and below saturation an open loop returns the offered rate.
+    return comparison.metric == "token_throughput_tps" and comparison.load.get("concurrency", 1) > 1
+
+
+def _note(comparison: Comparison, clean: Cleaner) -> str | None:
+    parts = []
+    if comparison.reason:
+        parts.append(clean(comparison.reason).rstrip("."))
+    if comparison.outcome not in ("faster", "slower", "better", "worse", "equivalent", "invalid"):
+        if comparison.minimum_detectable is not None:
+            smallest = change(1 + comparison.minimum_detectable).lstrip("+")
+            parts.append(f"{comparison.pairs} pairs can show changes from {smallest} on")
+        if comparison.pairs_needed:
+            parts.append(f"about {comparison.pairs_needed} more {_plural(comparison.pairs_needed, 'pair')} needed")
+    return "; ".join(parts) or None
+
+
+def _plural(count: int, noun: str) -> str:
+    return noun if count == 1 else f"{noun}s"
+
+
+def title_facts(
+    result: Result,
+    experiment: Experiment,
+    arms: Sequence[ArmView],
+    starts: Sequence[Start],
+    blocks: Sequence[BlockData],
+) -> tuple[str, ...]:
+    """What all arms share, how many rounds, and what a replicate is."""
+    facts = []
+    models = {arm.model for arm in arms}
+    if len(models) == 1 and (model := next(iter(models))):
+        facts.append(model)
+    engines = {arm.engine for arm in arms}
+    if len(engines) == 1:
+        facts.append(_ENGINES.get(arms[0].engine, arms[0].engine))
+    rounds = f"{result.rounds} {_plural(result.rounds, 'round')}"
+    facts.append(f"{rounds}, interleaved" if result.rounds > 1 else rounds)
+    facts.append(_starts_fact(result, experiment, starts, blocks))
+    return tuple(facts)
+
+
+_ENGINES = {"llamacpp": "llama.cpp", "openai": "running servers"}
+
+
+def _starts_fact(result: Result, experiment: Experiment, starts: Sequence[Start], blocks: Sequence[BlockData]) -> str:
+    if blocks and all(b.block.start_id < 0 for b in blocks):
+        return "servers not restarted: holds for these starts only"
+    per_arm = dict.fromkeys((result.base, *result.candidates), 0)
+    for start in starts:
+        if start.kind == "measure" and start.variant in per_arm:
+            per_arm[start.variant] += 1
+    if experiment.start_every == 0 or (starts and max(per_arm.values()) <= 1):
+        return "one start per arm: holds for these starts only"
+    if experiment.start_every == 1:
+        return "fresh starts"
+    return f"fresh starts every {experiment.start_every} rounds"
+
+
+def decision_of(decision: Decision, clean: Cleaner) -> DecisionView:
+    """The recommendation as one sentence."""
+    conditions = tuple(clean(c).rstrip(".") for c in decision.conditions)
+    reasons = tuple(clean(r) for r in decision.reasons)
+    if decision.ship is None:
+        return DecisionView(ship=None, headline="No decision.", conditions=conditions, reasons=reasons)
+    headline = f"Ship {clean(decision.ship, 60)}{' ' + '; '.join(conditions) if conditions else ''}."
+    return DecisionView(ship=clean(decision.ship, 60), headline=headline, conditions=conditions, reasons=reasons)
+
+
+def state_text(result: Result) -> str | None:
+    """One line where a run is not complete."""
+    rounds = f"{result.rounds} {_plural(result.rounds, 'round')}"
+    return {
+        "interrupted": f"Interrupted: what follows rests on {rounds}.",
+        "failed": f"Failed: what follows rests on {rounds}.",
+        "running": f"Still running: what follows rests on {rounds} so far.",
+    }.get(result.state)
+
+
+def method_items(result: Result, experiment: Experiment, clean: Cleaner) -> tuple[tuple[str, str], ...]:
+    """How the numbers came about, term by term."""
+    rows = (*result.comparisons, *result.resources)
+    gates = ", ".join(dict.fromkeys(clean(metric_label(c.metric, c.statistic), 60) for c in rows if c.gate))
+    margin, level = f"±{experiment.margin * 100:g} %", f"{experiment.confidence * 100:g} %"
+    items = [
+        (
+            "Design",
+            "Each round visits every variant once, in Williams order, so that slow changes of the machine fall on all "
+            "arms alike. A pair is base and candidate in one cell of one round, on the same prompts.",
+        ),
+        (
+            "Replicates",
+            "Requests inside a block are correlated and never counted as independent. "
+            + _starts_sentence(experiment.start_every),
+        ),
+        ("Gates", f"{gates or 'none'}. All other rows are exploration and are labelled so."),
+        (
+            "Outcomes",
+            f"A row is faster or slower only if its whole {level} interval lies beyond the margin of {margin}; "
+            f"equivalent if it lies inside; probably … if it excludes no change but straddles the margin; "
+            "else inconclusive.",
+        ),
+        ("Stopping", clean(result.stop_reason or "") or "The run had not stopped when this report was written."),
+    ]
+    if experiment.aa_pairs:
+        count = f"{experiment.aa_pairs} {_plural(experiment.aa_pairs, 'pair')}"
+        items.append(
+            ("Bench check", f"{count} of base against base: a difference there is the bench's, not a variant's.")
+        )
+    for method in dict.fromkeys(c.method for c in rows if c.method):
+        names = dict.fromkeys(metric_label(c.metric, c.statistic) for c in rows if c.method == method)
+        items.append((", ".join(clean(n, 60) for n in names), clean(method)))
+    known = dict.fromkeys(c.metric for c in rows if c.metric in METRICS)
+    items.extend((f"{METRICS[name].label} is", METRICS[name].formula) for name in known)
+    shown = [c.minimum_detectable for c in result.comparisons if c.gate and c.minimum_detectable is not None]
+    if shown:
+        low, high = (f"{value * 100:.1f}" for value in (min(shown), max(shown)))
+        span = f"{low} %" if low == high else f"{low} to {high} %, depending on the gate"
+        items.append(("Sensitivity", f"The smallest change that these pairs could show is {span}."))
+    return tuple(items)
+
+
+def _starts_sentence(every: int) -> str:
+    if every == 0:
+        return "Every server was started once, so the result holds for these starts only."
+    if every == 1:
+        return "Every variant is started afresh in every round."
+    return f"Rounds in groups of {every} share one start per variant, and count as one replicate."

@@ -1,0 +1,69 @@
+"""report.html: one self-contained page without a script, that fetches nothing and escapes all that it shows."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from ..compare.view_types import View
+from .html_element import Markup, h
+from .html_evidence import distributions, environment, method, outputs, pairs, timeline
+from .html_svg import Draftsman
+from .html_verdict import findings, hero, measurements, resources, warnings
+
+# Nothing may be fetched or run, whatever a hostile text managed to become.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def render_html(view: View) -> str:
+    """The page. Without the chart library, or if it fails, tables stay and one line says why charts are missing."""
+    pen = Draftsman()
+    sections = [
+        measurements(view, pen),
+        resources(view, pen),
+        findings(view),
+        warnings(view),
+        distributions(view, pen),
+        pairs(view, pen),
+        timeline(view, pen),
+        outputs(view),
+        environment(view),
+        method(view),
+    ]
+    present = [section for section in sections if section is not None]
+    title = f"{view.base} → {', '.join(view.candidates)} · {view.name}"
+    page = h(
+        "html",
+        {"lang": "en"},
+        h(
+            "head",
+            None,
+            h("meta", {"charset": "utf-8"}),
+            h("meta", {"http-equiv": "Content-Security-Policy", "content": POLICY}),
+            h("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
+            h("meta", {"name": "color-scheme", "content": "light dark"}),
+            h("meta", {"name": "referrer", "content": "no-referrer"}),
+            h("title", None, title),
+            Markup(f"<style>{_style()}</style>"),
+        ),
+        h(
+            "body",
+            None,
+            h("a", {"class": "skip", "href": "#measurements"}, "Skip to the measurements"),
+            hero(view),
+            h("main", None, _problem(pen), present),
+            h("footer", None, f"Bakeoff · run {view.run}", " · redacted for sharing" if view.redacted else None),
+        ),
+    )
+    return f"<!doctype html>\n{page}\n"
+
+
+def _style() -> str:
+    return files(__package__).joinpath("html.css").read_text(encoding="utf-8")
+
+
+def _problem(pen: Draftsman) -> Markup | None:
+    if pen.problem is None:
+        return None
+    return h(
+        "p", {"class": "banner"}, f"! The charts could not be drawn: {pen.problem}. All figures are in the tables."
+    )

@@ -1,0 +1,224 @@
+"""The first half of the page: the verdict, the measurements, why, and what to be careful about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..compare.view_types import ArmView, FindingView, Row, View
+from ..units import change, quantity
+from .figures import STATUS_TEXT, grouped_notes, interval, level, share
+from .html_charts import interval_axis, interval_plot, ratio_domain
+from .html_element import Markup, h
+from .html_svg import ARM_COLORS, Draftsman
+
+
+def section(key: str, title: str, lead: str | None, *children: Markup | Sequence[Markup] | None) -> Markup:
+    """One titled part of the page."""
+    return h(
+        "section",
+        {"id": key, "aria-labelledby": f"{key}-title"},
+        h("h2", {"id": f"{key}-title"}, title),
+        h("p", {"class": "lead"}, lead) if lead else None,
+        *children,
+    )
+
+
+def swatch(arm: ArmView) -> Markup:
+    """The arm's colour and dash, as its lines are drawn."""
+    return h("span", {"class": f"swatch arm-{arm.index % ARM_COLORS}", "aria-hidden": "true"})
+
+
+def legend(view: View) -> Markup:
+    """All arms with their colours."""
+    return h("ul", {"class": "legend"}, [h("li", None, swatch(arm), arm.name) for arm in view.arms])
+
+
+def verdict(row: Row) -> Markup:
+    """Sign and word; the colour only repeats them."""
+    return h("span", {"class": f"verdict {row.tone}"}, h("span", {"class": "sign"}, row.sign), " ", row.word)
+
+
+def hero(view: View) -> Markup:
+    """What to ship, under which conditions, and each candidate at a glance."""
+    names = [h("span", {"class": "arm-name"}, swatch(arm), arm.name) for arm in view.arms]
+    versus = h("p", {"class": "versus"}, names[0], h("span", {"class": "arrow"}, "→"), names[1:])
+    decision = view.decision
+    extra = [*(decision.conditions if decision.ship is None else ()), *decision.reasons]
+    invalid = [w for w in view.warnings if w.severity == "invalid"]
+    return h(
+        "header",
+        {"class": "hero"},
+        h("p", {"class": "eyebrow"}, h("b", None, "Bakeoff"), " · ", view.name),
+        versus,
+        h("h1", {"class": "long" if len(decision.headline) > 80 else None}, decision.headline),
+        h("ul", {"class": "reasons"}, [h("li", None, text) for text in extra]) if extra else None,
+        h("ul", {"class": "facts"}, [h("li", None, fact) for fact in view.facts]),
+        h("p", {"class": "banner"}, f"! {view.state_text}") if view.state_text else None,
+        [
+            h("p", {"class": "banner"}, f"! {w.where + ': ' if w.where else ''}{w.message} → {w.remedy}")
+            for w in invalid
+        ],
+        h("div", {"class": "cards"}, [_card(view, arm) for arm in view.arms[1:]]),
+    )
+
+
+def _card(view: View, arm: ArmView) -> Markup:
+    """A candidate against the base: its gates, cell by cell."""
+    parts: list[Markup] = []
+    for cell in view.cells:
+        gates = [row for row in cell.rows if row.candidate == arm.name and row.gate]
+        if gates:
+            parts.append(h("h3", None, cell.title))
+            parts.append(h("ul", {"class": "glance"}, [_glance(row) for row in gates]))
+    peaks = [row for row in view.resources if row.candidate == arm.name and row.unit == "B"][:1]
+    if peaks:
+        parts.append(h("h3", None, "per start"))
+        parts.append(h("ul", {"class": "glance"}, [_glance(row) for row in peaks]))
+    notes = [note for note in view.quality if arm.name in note.candidates]
+    quality = [h("p", {"class": "quality"}, h("b", None, "Quality "), f"{n.status}: {n.text}") for n in notes]
+    shipped = h("span", {"class": "badge"}, "ship") if view.decision.ship == arm.name else None
+    head = h("header", None, swatch(arm), h("b", None, arm.name), h("span", None, f"against {view.base}"), shipped)
+    return h("article", {"class": "card"}, head, parts, quality)
+
+
+def _glance(row: Row) -> Markup:
+    return h(
+        "li",
+        None,
+        h("span", {"class": "what"}, row.label),
+        h("span", {"class": f"big {row.tone}"}, change(row.ratio.point)),
+        verdict(row),
+    )
+
+
+def measurements(view: View, pen: Draftsman) -> Markup:
+    """Every row of every cell; those that do not decide are folded away."""
+    lead = (
+        f"Intervals are {level(view)}s of the change. The band is the margin of ±{view.margin * 100:g} %: "
+        "a change counts only if its whole interval lies beyond it."
+    )
+    tables = [_rows(view, cell.title, cell.rows, pen) for cell in view.cells]
+    return section("measurements", "Measurements", lead, tables or [h("p", None, "Nothing was measured yet.")])
+
+
+def resources(view: View, pen: Draftsman) -> Markup | None:
+    """What is measured once a start: memory and start-up; and what is said about quality."""
+    if not view.resources and not view.quality:
+        return None
+    several = len(view.candidates) > 1
+    notes = [
+        h(
+            "p",
+            {"class": "quality"},
+            h("b", None, "Quality "),
+            f"{', '.join(n.candidates) + ': ' if several else ''}{n.status}: {n.text}",
+        )
+        for n in view.quality
+    ]
+    table = _rows(view, "Per start", view.resources, pen) if view.resources else None
+    return section("resources", "Resources and quality", None, table, notes)
+
+
+def _rows(view: View, title: str, rows: Sequence[Row], pen: Draftsman) -> Markup:
+    first = [row for row in rows if row.primary]
+    rest = [row for row in rows if not row.primary]
+    more = None
+    if rest:
+        summary = h("summary", None, f"{len(rest)} more {'row' if len(rest) == 1 else 'rows'}, explored")
+        more = h("details", None, summary, _table(view, rest, pen))
+    return h("div", {"class": "cell"}, h("h3", None, title), _table(view, first, pen) if first else None, more)
+
+
+def _table(view: View, rows: Sequence[Row], pen: Draftsman) -> Markup:
+    several = len(view.candidates) > 1
+    domain = ratio_domain(rows)
+    heads = [
+        h("th", {"scope": "col"}, "Metric"),
+        h("th", {"scope": "col", "class": "num"}, view.base),
+        h("th", {"scope": "col", "class": "who"}, "Candidate") if several else None,
+        h("th", {"scope": "col", "class": "num"}, "" if several else "".join(view.candidates)),
+        h("th", {"scope": "col", "class": "num"}, "Change"),
+        h("th", {"scope": "col", "class": "num interval"}, level(view)),
+        h("th", {"scope": "col", "class": "plot-head"}, interval_axis(pen, domain)),
+        h("th", {"scope": "col"}, "Verdict"),
+    ]
+    body = []
+    previous = None
+    for row in rows:
+        key = (row.metric, row.statistic)
+        body.append(_row(view, row, key == previous, interval_plot(pen, row, domain)))
+        previous = key
+    notes = grouped_notes(rows, several=several)
+    return h(
+        "div",
+        {"class": "scroll"},
+        h("table", {"class": "metrics"}, h("thead", None, h("tr", None, heads)), h("tbody", None, body)),
+        h("ul", {"class": "notes"}, [h("li", None, h("b", None, about), f": {note}") for about, note in notes])
+        if notes
+        else None,
+    )
+
+
+def _row(view: View, row: Row, again: bool, plot: Markup | None) -> Markup:
+    """`again`: the same metric as the row above, so a wide page leaves its name and base value out."""
+    arm = next((a for a in view.arms if a.name == row.candidate), None)
+    repeated = "again" if again else None
+    several = len(view.candidates) > 1
+    explored = None if row.gate or row.unit == "B" else h("span", {"class": "explored"}, "explored")
+    return h(
+        "tr",
+        {"class": None if again else "first"},
+        h("th", {"scope": "row", "class": "metric"}, h("span", {"class": repeated}, row.label)),
+        h("td", {"class": "num base"}, h("span", {"class": repeated}, quantity(row.base.point, row.unit))),
+        h("td", {"class": "who"}, swatch(arm) if arm else None, row.candidate) if several else None,
+        h("td", {"class": "num value"}, quantity(row.value.point, row.unit)),
+        h("td", {"class": "num change"}, change(row.ratio.point)),
+        h("td", {"class": "num interval"}, interval(row.ratio)),
+        h("td", {"class": "plot-cell"}, plot),
+        h("td", {"class": "outcome"}, verdict(row), explored),
+    )
+
+
+def findings(view: View) -> Markup | None:
+    """Causes with their share of the gap, their evidence and their fix."""
+    if not view.findings:
+        return None
+    items = [_finding(finding) for finding in view.findings]
+    return section("why", "Why, and what fixes it", None, h("ul", {"class": "findings"}, items))
+
+
+def _finding(finding: FindingView) -> Markup:
+    part, span = share(finding.share)
+    about = " · ".join(p for p in (finding.candidate, finding.where) if p)
+    status = STATUS_TEXT.get(finding.status, finding.status)
+    return h(
+        "li",
+        {"class": "unexplained" if finding.unexplained else None},
+        h("div", {"class": "share"}, h("b", None, part or "–"), h("span", None, span)),
+        h(
+            "div",
+            None,
+            h("p", {"class": "about"}, about),
+            h("p", {"class": "cause"}, finding.title),
+            h("p", {"class": "status"}, status) if status else None,
+            h("ul", None, [h("li", None, e) for e in finding.evidence]) if finding.evidence else None,
+            h("p", {"class": "fix"}, h("b", None, "Fix "), finding.fix) if finding.fix else None,
+        ),
+    )
+
+
+def warnings(view: View) -> Markup | None:
+    """Each warning with its remedy; those that invalidate come first."""
+    if not view.warnings:
+        return None
+    signs = {"invalid": "! Invalid", "warning": "Warning", "note": "Note"}
+    items = [
+        h(
+            "li",
+            {"class": w.severity},
+            h("p", None, h("b", None, signs[w.severity]), f" {w.where + ': ' if w.where else ''}{w.message}"),
+            h("p", {"class": "remedy"}, f"→ {w.remedy}") if w.remedy else None,
+        )
+        for w in view.warnings
+    ]
+    return section("warnings", "Be careful about", None, h("ul", {"class": "warnings"}, items))

@@ -1,0 +1,227 @@
+"""The terminal verdict: aligned columns, the decision, why, fix, warnings, and where everything is saved."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..compare.view_types import Row, View
+from ..units import change, quantity
+from .figures import STATUS_TEXT, fixes, grouped_notes, interval, level, share
+
+_CODES = {"bold": "1", "dim": "2", "good": "32", "bad": "31", "unsure": "33", "invalid": "35", "equal": "36"}
+_NAME_WIDTH = 18
+_GAP = "   "
+
+
+def render_terminal(view: View, *, color: bool, width: int = 100, full: bool = False) -> str:
+    """The verdict as text of at most `width` columns where its figures allow it; ends with a line end.
+
+    color: with ANSI codes; sign and word say the same without. full: also the rows that are exploration only.
+    """
+    page = _Page(view=view, color=color, width=max(60, width), full=full)
+    parts = [page.title(), *page.tables(), page.decision(), page.tail()]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+@dataclass(frozen=True)
+class _Page:
+    view: View
+    color: bool
+    width: int
+    full: bool
+
+    def paint(self, text: str, *styles: str) -> str:
+        """The text in a style, where colour is wanted."""
+        codes = ";".join(_CODES[s] for s in styles)
+        return f"\x1b[{codes}m{text}\x1b[0m" if self.color and codes and text else text
+
+    def title(self) -> str:
+        view = self.view
+        head = f"{_fit(view.base, 40)} → {', '.join(_fit(c, 40) for c in view.candidates)}"
+        facts = " · ".join(view.facts)
+        if _columns(head) + 4 + _columns(facts) <= self.width:
+            lines = [f"{self.paint(head, 'bold')}    {facts}"]
+        else:
+            lines = [self.paint(head, "bold"), *_wrap(facts, self.width)]
+        if view.state_text:
+            lines += [self.paint(line, "unsure") for line in _wrap(f"! {view.state_text}", self.width)]
+        return "\n".join(lines)
+
+    def tables(self) -> list[str]:
+        """One table a cell, then what holds per start; all share their columns' widths."""
+        view = self.view
+        joined = len(view.cells) == 1
+        sections = [(cell.title, (*cell.rows, *(view.resources if joined else ()))) for cell in view.cells]
+        if view.resources and not joined:
+            sections.append(("Resources, per start", view.resources))
+        grids = [self._grid(self.shown(rows)) for _, rows in sections]
+        widths = _widths(grids)
+        blocks = [self.table(title, rows, grid, widths) for (title, rows), grid in zip(sections, grids, strict=True)]
+        quality = self.quality(widths[0] + len(_GAP) if widths else 12)
+        if quality and (joined or view.resources):
+            blocks[-1] += f"\n{quality}"
+        elif quality:
+            blocks.append(quality)
+        return blocks
+
+    def shown(self, rows: Sequence[Row]) -> list[Row]:
+        return [row for row in rows if self.full or row.primary]
+
+    def _grid(self, shown: Sequence[Row]) -> list[list[str]]:
+        """One candidate: a row a metric. Several: a row a metric and candidate, the base's value said once."""
+        several = len(self.view.candidates) > 1
+        grid = [self._head(several)]
+        previous = None
+        for row in shown:
+            key = (row.metric, row.statistic)
+            grid.append(self._cells(row, several=several, again=key == previous))
+            previous = key
+        return grid
+
+    def table(self, title: str, rows: Sequence[Row], grid: list[list[str]], widths: list[int]) -> str:
+        shown = self.shown(rows)
+        if not shown:
+            return "\n".join([self.paint(title, "bold"), self.paint("  nothing measured here yet", "dim")])
+        lines = [self.paint(title, "bold"), *self._align(grid, widths, shown)]
+        for about, note in grouped_notes(shown, several=len(self.view.candidates) > 1):
+            lines += [self.paint(line, "dim") for line in _wrap(f"  {about}: {note}", self.width, indent=4)]
+        return "\n".join(lines)
+
+    def _head(self, several: bool) -> list[str]:
+        base = _fit(self.view.base, _NAME_WIDTH)
+        if several:
+            return ["", base, "", "", "change", level(self.view), "verdict"]
+        candidate = _fit(self.view.candidates[0], _NAME_WIDTH) if self.view.candidates else ""
+        return ["", base, candidate, "change", level(self.view), "verdict"]
+
+    def _cells(self, row: Row, *, several: bool, again: bool) -> list[str]:
+        label = _fit(row.label, 20)
+        base, value = quantity(row.base.point, row.unit), quantity(row.value.point, row.unit)
+        # Only gates decide; what is found by looking around must not read as if it had been asked.
+        verdict = f"{row.sign} {row.word}" + ("" if row.gate or row.unit == "B" else " (explored)")
+        tail = [change(row.ratio.point), interval(row.ratio), verdict]
+        if several:
+            name = _fit(row.candidate, _NAME_WIDTH)
+            return ["" if again else label, "" if again else base, name, value, *tail]
+        return [label, base, value, *tail]
+
+    def _align(self, grid: list[list[str]], widths: list[int], rows: Sequence[Row]) -> list[str]:
+        lines = []
+        for number, cells in enumerate(grid):
+            padded = [cell + " " * (w - _columns(cell)) for cell, w in zip(cells[:-1], widths, strict=False)]
+            if number == 0:
+                lines.append(self.paint(_GAP.join([*padded, cells[-1]]).rstrip(), "dim"))
+                continue
+            row = rows[number - 1]
+            verdict = self.paint(cells[-1], row.tone, *(["bold"] if row.gate else []))
+            lines.append(_GAP.join([*padded, verdict]))
+        return lines
+
+    def quality(self, indent: int) -> str:
+        lines = []
+        for note in self.view.quality:
+            several = len(self.view.candidates) > 1 and len(note.candidates) < len(self.view.candidates)
+            who = f"{', '.join(note.candidates)}: " if several else ""
+            said = f"{note.status}: {note.text}" if note.text else note.status
+            sign = {"good": "✓ ", "bad": "✗ "}.get(note.tone, "")
+            text = _wrap(f"{'Quality':<{indent}}{who}{sign}{said}", self.width, indent=indent)
+            lines += [self.paint(line, note.tone) if note.tone in ("good", "bad") else line for line in text]
+        return "\n".join(lines)
+
+    def decision(self) -> str:
+        decision = self.view.decision
+        lines = [self.paint(line, "bold") for line in _wrap(decision.headline, self.width)]
+        extra = [*(decision.conditions if decision.ship is None else ()), *decision.reasons]
+        for text in extra:
+            lines += _wrap(f"  {text}", self.width, indent=2)
+        return "\n".join(lines)
+
+    def tail(self) -> str:
+        lines = [*self._why(), *self._fix(), *self._warn(), *self._saved()]
+        return "\n".join(lines)
+
+    def _why(self) -> list[str]:
+        lines: list[str] = []
+        previous = None
+        several = len(self.view.candidates) > 1
+        for finding in self.view.findings:
+            gap = " · ".join(([finding.candidate] if several else []) + ([finding.where] if finding.where else []))
+            head = "" if gap == previous else gap
+            previous = gap
+            part, span = share(finding.share)
+            text = "  ".join(p for p in (f"{part:>5}" if part else "", span, finding.title) if p)
+            status = STATUS_TEXT.get(finding.status, finding.status)
+            if head:
+                lines += self._labelled("" if lines else "Why", head)
+            lines += self._labelled("" if lines else "Why", f"{text}{'   ' + status if status else ''}")
+        return lines
+
+    def _fix(self) -> list[str]:
+        lines: list[str] = []
+        for fix in fixes(self.view.findings):
+            lines += self._labelled("" if lines else "Fix", fix)
+        return lines
+
+    def _warn(self) -> list[str]:
+        lines: list[str] = []
+        names = {"invalid": ("Invalid", "invalid"), "warning": ("Warn", "unsure"), "note": ("Note", "dim")}
+        for warning in self.view.warnings:
+            label, style = names[warning.severity]
+            where = f"{warning.where}: " if warning.where else ""
+            lines += self._labelled(label, f"{where}{warning.message}", style)
+            if warning.remedy:
+                lines += self._labelled("", f"→ {warning.remedy}")
+        return lines
+
+    def _saved(self) -> list[str]:
+        path = self.view.run_path
+        if not path:
+            return []
+        report = f"report: {path.rstrip('/')}/report.html"
+        if 9 + _columns(path) + 3 + _columns(report) <= self.width:
+            return self._labelled("Saved", f"{path}   {report}")
+        return [*self._labelled("Saved", path), *self._labelled("", report)]
+
+    def _labelled(self, label: str, text: str, style: str = "bold") -> list[str]:
+        lines = _wrap(" " * 9 + text, self.width, indent=9)
+        return [self.paint(label, style) + " " * (9 - len(label)) + lines[0][9:], *lines[1:]]
+
+
+def _widths(grids: Sequence[list[list[str]]]) -> list[int]:
+    """Columns' widths over all tables, so that they line up; the first also holds the label of quality."""
+    if not grids:
+        return []
+    widths = [max(_columns(line[i]) for grid in grids for line in grid) for i in range(len(grids[0][0]))]
+    return [max(widths[0], 9), *widths[1:]]
+
+
+def _columns(text: str) -> int:
+    """Terminal columns: wide characters take two, combining ones none."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _fit(text: str, width: int) -> str:
+    """The text, cut to so many columns with an ellipsis."""
+    if _columns(text) <= width:
+        return text
+    while text and _columns(text) > width - 1:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
+    """Lines of at most `width` columns; continuation lines are indented; runs of spaces inside a line are kept."""
+    lines: list[str] = []
+    while _columns(text) > width:
+        cut = len(_fit(text, width + 1).removesuffix("…"))
+        space = text.rfind(" ", indent + 1, cut + 1)
+        if space <= len(text) - len(text.lstrip()):
+            space = text.find(" ", cut)  # a word longer than the line (a path) is left whole
+        if space < 0:
+            break
+        lines.append(text[:space].rstrip())
+        text = " " * indent + text[space:].lstrip()
+    lines.append(text)
+    return lines

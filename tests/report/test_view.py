@@ -1,0 +1,151 @@
+"""What the view holds, and what redaction leaves out."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bakeoff.compare.view import View, build_view
+from bakeoff.compare.view_redact import Cleaner, redacted_result
+from bakeoff.compare.view_text import row_of
+from bakeoff.model import Caution, Variant
+
+from . import sample
+
+
+@pytest.fixture(scope="module")
+def view() -> View:
+    return sample.view()
+
+
+def test_every_cell_has_curves_of_every_arm(view: View) -> None:
+    assert [cell.key for cell in view.cells] == ["short/c1", "long/c1"]
+    for cell in view.cells:
+        assert [d.metric for d in cell.distributions] == ["ttft_s", "tpot_s"]
+        for data in cell.distributions:
+            assert [c.arm for c in data.curves] == ["base", "flash", "fixed"]
+            for curve in data.curves:
+                assert len(curve.x) == len(curve.p) <= 200
+                assert list(curve.x) == sorted(curve.x)
+                assert curve.p[-1] == 1.0
+                assert curve.x[0] <= curve.median <= curve.x[-1]
+    # One request of flash failed in each cell; the base's second visits are left out.
+    assert [c.requests for c in view.cells[0].distributions[0].curves] == [96, 95, 96]
+
+
+def test_pairs_are_near_the_truth_and_keep_base_against_base_apart(view: View) -> None:
+    series = view.cells[1].pairs[0]
+    flash = [p.ratio for p in series.points if p.arm == "flash"]
+    again = [p for p in series.points if p.kind == "aa"]
+    truth = sample.TRUTH["long/c1"]["flash"][0] / sample.TRUTH["long/c1"]["base"][0]
+    assert len(flash) == sample.ROUNDS
+    assert abs(math.log(sum(flash) / len(flash) / truth)) < 0.05
+    assert [(p.arm, p.round) for p in again] == [("base", 1), ("base", 5)]
+
+
+def test_timeline_counts_from_the_first_block_in_minutes(view: View) -> None:
+    bars = view.timeline.bars
+    assert bars[0].start == 0.0
+    assert all(bar.end > bar.start for bar in bars)
+    assert sum(bar.aa for bar in bars) == 4
+    strips = {s.name: s for s in view.timeline.strips}
+    assert "temperature_c" not in strips  # this machine does not tell
+    assert max(v for *_, v in strips["other_cpu_share"].segments) == 0.61
+    assert len(strips["tree_anon_bytes"].segments) == len(bars)
+
+
+def test_a_result_alone_gives_all_tables() -> None:
+    view = build_view(sample.result(), sample.experiment())
+    assert len(view.cells[0].rows) == 8
+    assert view.cells[0].distributions == ()
+    assert view.timeline.bars == ()
+
+
+def test_unexplained_closes_the_gap(view: View) -> None:
+    shares = [f.share.point for f in view.findings if f.share and f.share.point is not None]
+    assert view.findings[-1].unexplained
+    assert sum(shares) == pytest.approx(1.0)
+
+
+def test_warnings_that_invalidate_come_first() -> None:
+    cautions = (
+        Caution(code="a", message="m", remedy="r", severity="note"),
+        Caution(code="b", message="m", remedy="r", severity="invalid"),
+    )
+    result = msgspec.structs.replace(sample.result(), warnings=cautions)
+    assert [w.code for w in build_view(result, sample.experiment()).warnings] == ["b", "a"]
+
+
+def test_what_differs_between_arms_comes_first(view: View) -> None:
+    flags = [row.differs for row in view.environment]
+    assert flags == sorted(flags, reverse=True)
+    assert [row.key for row in view.environment if row.differs] == ["model", "kv_type", "model_sha256", "model_bytes"]
+
+
+def test_outputs_say_how_far_they_agree(view: View) -> None:
+    base, flash, fixed = view.outputs[0].outputs
+    assert base.same is None
+    assert fixed.identical
+    assert flash.same == sample.ANSWERS["base"].index(" and bake")
+    assert len(view.outputs) == 6
+
+
+def test_starts_fact_names_what_the_result_holds_for() -> None:
+    experiment = msgspec.structs.replace(sample.experiment(), start_every=0)
+    assert "holds for these starts only" in build_view(sample.result(), experiment).facts[-1]
+
+
+def test_throughput_is_primary_only_where_it_is_not_e2e_said_twice() -> None:
+    row = sample.row("flash", "short", "token_throughput_tps", 40.0, (1.2, 1.1, 1.3), "faster", statistic="total")
+    clean = Cleaner(redact=False)
+    assert not row_of(row, clean).primary
+    assert row_of(msgspec.structs.replace(row, load={"concurrency": 8.0}), clean).primary
+    assert not row_of(msgspec.structs.replace(row, load={"rate": 8.0}), clean).primary
+
+
+def test_redact_leaves_nothing_private() -> None:
+    text = repr(dataclasses.astuple(sample.view(redact=True)))
+    for private in ("/home", "baker", "sourdough", "220 °C", "kitchen.example"):
+        assert private not in text
+    assert "gemma-3-270m-q8_0.gguf" in text
+
+
+def test_redact_reaches_hosts_named_outside_of_urls() -> None:
+    experiment = sample.experiment()
+    remote = Variant(name="flash", engine="openai", settings={"url": "https://u:p@gpu7.corp.example:8443/v1"})
+    experiment = msgspec.structs.replace(experiment, variants=(experiment.variants[0], remote, experiment.variants[2]))
+    message = "cannot resolve gpu7.corp.example (tried 10.1.2.3:8443, see /var/log/x.log and runs/a/b.log)"
+    result = msgspec.structs.replace(
+        sample.result(),
+        run="/srv/runs/r1",
+        warnings=(Caution(code="c", message=message, remedy="https://a.example/x?k=1"),),
+    )
+    view = build_view(result, experiment, redact=True)
+    assert view.warnings[0].message == "cannot resolve redacted (tried redacted, see x.log and b.log)"
+    assert view.warnings[0].remedy == "https://redacted/x"
+    assert next(r for r in view.environment if r.key == "url").values[1] == "https://redacted/v1"
+    shared = redacted_result(result, experiment)
+    assert shared.run == "r1"
+    assert shared.comparisons == result.comparisons
+    assert "corp" not in msgspec.json.encode(shared).decode()
+
+
+@pytest.mark.parametrize(
+    "text", ["40 token/s", "2048/32, 1 at a time", "KV q8_0/f16", "a/b is 1/2", "org/model-name", "9:30"]
+)
+def test_redact_keeps_what_is_no_path(text: str) -> None:
+    assert Cleaner(redact=True)(text) == text
+
+
+@given(st.text(), st.integers(min_value=1, max_value=50))
+def test_clean_text_is_bounded_printable_and_encodable(text: str, limit: int) -> None:
+    for redact in (False, True):
+        cleaned = Cleaner(redact=redact, hosts=["host.example"])(text, limit)
+        assert len(cleaned) <= limit
+        cleaned.encode("utf-8")
+        assert not any(c < " " or 0x7F <= ord(c) < 0xA0 for c in cleaned)
