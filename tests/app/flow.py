@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -18,7 +19,7 @@ def experiment(
     folder: Path, *, base: list[str] | None = None, candidate: list[str] | None = None, **more: object
 ) -> Path:
     """Writes an experiment file: two mocks, one cell, 2 rounds; `more` overrides top-level keys."""
-    content = {
+    content: dict[str, Any] = {
         "name": "flow",
         "variants": {
             "base": {"engine": "command", "command": base or mock_command(), "model": "mock"},

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -35,11 +36,11 @@ def only_run(root: Path) -> Path:
 
 def servers_of(root: Path) -> list[int]:
     """Pids of mock servers whose command line names this test's folder."""
-    found = []
-    for process in psutil.process_iter(["pid", "cmdline"]):
-        if str(root) in " ".join(process.info["cmdline"] or []) and process.pid != os.getpid():
-            found.append(process.pid)
-    return found
+    return [
+        process.pid
+        for process in psutil.process_iter(["pid", "cmdline"])
+        if str(root) in " ".join(process.info["cmdline"] or []) and process.pid != os.getpid()
+    ]
 
 
 def wait_until_gone(root: Path) -> list[int]:
@@ -198,7 +199,7 @@ def test_resuming_a_complete_run_is_refused(tmp_path: Path) -> None:
 # ── things that go wrong ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def failing(tmp_path: Path, *flags: str, **more: object) -> str:
+def failing(tmp_path: Path, *flags: str, **more: Any) -> str:
     """Runs with a candidate that has a fault; returns what the user reads."""
     experiment(tmp_path, candidate=mock_command(*flags), **more)
     done = cli("run", "experiment.yaml", cwd=tmp_path)
@@ -210,9 +211,9 @@ def failing(tmp_path: Path, *flags: str, **more: object) -> str:
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("http_401", "auth"),
-        ("http_404", "not_found"),
-        ("http_500", "http"),
+        ("http_401", "401"),
+        ("http_404", "404"),
+        ("http_500", "500"),
         ("garbage", "garbage"),
         ("truncated", "truncated"),
         ("error_event", "stream_error"),

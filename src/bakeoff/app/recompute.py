@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..compare.view import View, build_view
+from ..compare.view_redact import redacted_result
 from ..errors import UsageError
 from ..model import Result
 from ..runs import RunFolder
@@ -33,7 +34,9 @@ def report(path: str | Path, fmt: Format = "html", *, redact: bool = False) -> s
     if fmt == "json":
         from ..report import render_json
 
-        return render_json(_conclude(RunFolder.open(Path(path))))
+        folder = RunFolder.open(Path(path))
+        result = _conclude(folder)
+        return render_json(redacted_result(result, folder.info.experiment) if redact else result)
     return render(describe(path, redact=redact), fmt)
 
 

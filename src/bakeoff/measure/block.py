@@ -155,6 +155,8 @@ class BlockMeasurer:
             gc.enable()
         last = self._telemetry.sample().t_ns
         samples = self._telemetry.between(first, last)
+        if died is None and any(record.error for record in client.records):
+            died = death(resident)  # it may have ended between two looks of the client
         if died is not None:
             return client, samples, (None, None), died
         after = await read_cache_counters(http, endpoint.capabilities.metrics_path)
@@ -212,6 +214,14 @@ class BlockMeasurer:
             self._residents.first_token(resident, min(stamps))
 
 
+def death(resident: Resident) -> EngineError | None:
+    try:
+        resident.server.check()
+    except EngineError as error:
+        return error
+    return None
+
+
 def _latencies(records: Sequence[RequestRecord]) -> list[float]:
     """E2E latencies [s] of the requests that succeeded."""
     return [
@@ -238,8 +248,13 @@ def _refuse_hopeless(resident: Resident, records: Sequence[RequestRecord]) -> No
     if last.error == "rate_limited" and len(failed) < 4:
         return
     resident.server.check()  # a dead server explains it better, with its log
-    raise EndpointError(
-        f"every warm-up request failed ({last.error}): {last.error_message or 'no further message'}",
+    raise all_failed(resident, last, "every warm-up request failed")
+
+
+def all_failed(resident: Resident, last: RequestRecord, what: str) -> EndpointError:
+    """The error for a server that answers nothing usable, with the last failure and its usual remedy."""
+    return EndpointError(
+        f"{what} ({last.error}): {last.error_message or 'no further message'}",
         where=f"variant {resident.variant}, {resident.server.endpoint.base_url}",
         remedy=_REMEDIES.get(last.error or "", "look at the server's log"),
     )

@@ -12,7 +12,7 @@ import msgspec
 from ..client import loop_runner
 from ..errors import EngineError
 from ..model import BlockKind, Engine, Environment, Experiment, Look, Stop
-from .block import BlockMeasurer, MeasuredBlock
+from .block import BlockMeasurer, MeasuredBlock, all_failed, death
 from .budget import Ledger
 from .environment import machine_fingerprint
 from .plan import Plan, Step
@@ -139,7 +139,7 @@ class Runner:
             measured = self._run(loop, resident, step)
         except EngineError as error:
             self._residents.discard(resident)
-            raise _Died(error) if resident.server.pid is not None and _is_dead(resident) else error from None
+            raise _Died(error) if death(resident) is not None else error from None
         self._ledger.saw_requests(step.variant, [*measured.warmup, *measured.records])
         self._sink.write_block(measured.block, measured.records, measured.samples)
         self._ledger.saw_block(step, time.monotonic() - before - start_s)
@@ -147,6 +147,8 @@ class Runner:
         if measured.died is not None:
             self._residents.discard(resident)
             raise _Died(measured.died)
+        if measured.records and measured.block.errors == len(measured.records):
+            raise _Died(all_failed(resident, measured.records[-1], "every request of a block failed"))
 
     def _run(self, loop: asyncio.Runner, resident: Resident, step: Step) -> MeasuredBlock:
         return loop.run(
@@ -194,16 +196,8 @@ class Runner:
 
 
 class _Died(EngineError):
-    """Marks an error of a server that did run and ended (it gets one more chance)."""
+    """Marks an error of a server that did answer and then failed (it gets one more chance)."""
 
     def __init__(self, error: EngineError) -> None:
         super().__init__(error.message, where=error.where, remedy=error.remedy, log_tail=error.log_tail)
         self.error = error
-
-
-def _is_dead(resident: Resident) -> bool:
-    try:
-        resident.server.check()
-    except EngineError:
-        return True
-    return False

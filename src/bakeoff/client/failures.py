@@ -1,0 +1,125 @@
+"""What a failed answer means: kinds, texts with a remedy, waiting times, and keys kept out of all of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from ..model import ErrorKind
+from .chunks import error_text
+
+MAX_MESSAGE_CHARS = 500
+_MIN_SECRET_CHARS = 4
+_PUBLIC_HEADERS = frozenset({"user-agent", "accept", "content-type", "host"})
+_RESET = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+# A reset time above this is a date in seconds since the epoch, not a waiting time.
+_EPOCH_S = 1e9
+
+_REMEDIES = {
+    401: "check the API key",
+    403: "check the API key and what it may use",
+    404: "check the base URL (it ends in /v1) and the model name",
+    429: "lower the load, or set requests_per_minute",
+    503: "wait until the server is ready, or lower the load",
+}
+
+
+class Mask:
+    """Replaces the values of request headers (API keys) by ``***``, in case a server echoes them."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        secrets: set[str] = set()
+        for name, value in headers.items():
+            if name.lower() in _PUBLIC_HEADERS:
+                continue
+            # "Bearer KEY": the key alone too, not the word before it.
+            secrets.update((value.strip(), value.strip().rpartition(" ")[2]))
+        # The longest first, so that no rest of a longer one stays behind.
+        self._secrets = sorted((s for s in secrets if len(s) >= _MIN_SECRET_CHARS), key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        """The text without secrets, cut to 500 characters (after masking: a cut key would not be found)."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text if len(text) <= MAX_MESSAGE_CHARS else text[: MAX_MESSAGE_CHARS - 1] + "…"
+
+
+def status_failure(status: int, body: bytes) -> tuple[ErrorKind, str]:
+    """Kind and message of an answer with an error status. `body` may be an excerpt."""
+    kind: ErrorKind = "http"
+    if status in (401, 403):
+        kind = "auth"
+    elif status == 404:
+        kind = "not_found"
+    elif status == 429:
+        kind = "rate_limited"
+    said = body_text(body)
+    message = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+    remedy = _REMEDIES.get(status, "use the address it redirects to" if 300 <= status < 400 else None)
+    return kind, f"{message} → {remedy}" if remedy else message
+
+
+def body_text(body: bytes) -> str:
+    """What an error body says: the message of its JSON, or the start of its text on one line."""
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return " ".join(body[:2000].decode("utf-8", "replace").split())
+    return " ".join(error_text(value).split())
+
+
+def retry_after(headers: Iterable[tuple[bytes, bytes]], wall_s: float) -> float | None:
+    """Seconds to wait as the server asks, or None. `wall_s`: seconds since the epoch, for dates.
+
+    Reads ``retry-after-ms``, ``retry-after`` (seconds or an HTTP date) and ``x-ratelimit-reset*`` (seconds, an epoch
+    time, or a duration such as ``1m30s``); of several resets, those whose ``remaining`` is 0 count, and the longest.
+    """
+    fields = {name.decode("latin-1").lower(): value.decode("latin-1").strip() for name, value in headers}
+    milliseconds = _number(fields.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1e3
+    if "retry-after" in fields:
+        wait = _seconds_or_date(fields["retry-after"], wall_s)
+        if wait is not None:
+            return wait
+    resets: dict[str, float] = {}
+    for name, value in fields.items():
+        if name.startswith(("x-ratelimit-reset", "ratelimit-reset")):
+            reset = _reset(value, wall_s)
+            if reset is not None:
+                resets[name] = reset
+    used_up = [wait for name, wait in resets.items() if _number(fields.get(name.replace("reset", "remaining"))) == 0]
+    return max(used_up or resets.values(), default=None)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return max(0.0, value) if math.isfinite(value) else None
+
+
+def _seconds_or_date(text: str, wall_s: float) -> float | None:
+    seconds = _number(text)
+    if seconds is not None:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - wall_s)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _reset(text: str, wall_s: float) -> float | None:
+    value = _number(text)
+    if value is not None:
+        return max(0.0, value - wall_s) if value >= _EPOCH_S else value
+    match = _RESET.fullmatch(text)
+    if not text or match is None:
+        return None
+    hours, minutes, seconds, milliseconds = (float(part or 0) for part in match.groups())
+    return hours * 3600 + minutes * 60 + seconds + milliseconds / 1e3

@@ -1,0 +1,76 @@
+"""The fairness audit: is this a comparison at all? Each check is a small function that yields cautions.
+
+A caution of severity `invalid` turns the rows that it touches invalid, with the remedy; findings about one arm
+(errors, saturation, longer answers) are told and change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from ...model import Caution
+from . import cache, failures, limits, machine, series, tokens
+from .bench import Bench, percent
+from .outputs import OutputCheck
+
+__all__ = ["Bench", "audit"]
+
+CHECKS: tuple[Callable[[Bench], Iterator[Caution]], ...] = (
+    failures.errors,
+    tokens.output_tokens,
+    tokens.shortfall,
+    tokens.input_tokens,
+    tokens.finish_reasons,
+    cache.cache_hits,
+    machine.client_bound,
+    machine.contention,
+    series.same_against_same,
+    series.stationarity,
+    series.starts,
+    failures.saturation,
+    tokens.hidden_gaps,
+    tokens.token_source,
+    machine.warm_up,
+    failures.server_notes,
+    series.too_few,
+    tokens.tails,
+)
+
+
+def audit(bench: Bench, outputs: Mapping[str, OutputCheck]) -> tuple[Caution, ...]:
+    """All cautions of a run, invalidities first; those that differ in their metrics alone are joined."""
+    found = [caution for check in CHECKS for caution in check(bench)]
+    found += [caution for name, check in outputs.items() for caution in _outputs(bench.base, name, check)]
+    joined: dict[Caution, tuple[str, ...]] = {}
+    for caution in found:
+        key = msgspec.structs.replace(caution, metrics=())
+        known = joined.get(key)
+        if known is None:
+            joined[key] = caution.metrics
+        else:  # no metrics means all of them
+            joined[key] = tuple(dict.fromkeys((*known, *caution.metrics))) if known and caution.metrics else ()
+    order = {"invalid": 0, "warning": 1, "note": 2}
+    cautions = [msgspec.structs.replace(key, metrics=metrics) for key, metrics in joined.items()]
+    return tuple(sorted(cautions, key=lambda c: order[c.severity]))
+
+
+def _outputs(base: str, candidate: str, check: OutputCheck) -> Iterator[Caution]:
+    if check.garbage is not None:
+        yield Caution(
+            code="garbage-output",
+            message=check.garbage,
+            remedy="look at the outputs in the report; do not ship this before they are right",
+            variant=candidate,
+        )
+    elif check.compared and check.base_degenerate > limits.BASE_DEGENERATE.value * check.compared:
+        yield Caution(
+            code="degenerate-outputs",
+            message=f"{percent(check.base_degenerate / check.compared)} of the outputs of {base} and "
+            f"{percent(check.degenerate / check.compared)} of {candidate} are degenerate on these prompts; quality "
+            "cannot be judged from them",
+            remedy="use real prompts (`source: jsonl`) to see whether outputs differ",
+            severity="note",
+            variant=candidate,
+        )

@@ -1,0 +1,154 @@
+"""Checks on the series of pairs: drift, dependence, a first pair that differs, A/A, and how starts are replicated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from ...metrics import METRICS, Metric
+from ...model import Caution, Cell
+from ...stats import drift
+from ...stats.outcome import log_margin
+from ...stats.power import pooled_sd
+from ...units import change
+from ..extract import Requests
+from ..pairs import Pair, make_series
+from ..rows import Draft
+from . import limits
+from .bench import Bench, count_of
+
+
+def stationarity(bench: Bench) -> Iterator[Caution]:
+    """Drift, dependence and a deviating first pair in the differences of the leading statistics."""
+    drifting: dict[tuple[str, Cell], list[tuple[Draft, float]]] = {}
+    for draft in bench.drafts:
+        target, logs = draft.target, draft.series.logs
+        leading = target.gate or target.statistic == target.metric.statistics[0]
+        if target.cell is None or not leading or logs.size < limits.SERIES_PAIRS.value:
+            continue
+        over_run, p = drift.slope(logs)
+        large = abs(over_run) > limits.DRIFT_OF_MARGIN.value * log_margin(bench.experiment.margin)
+        if p < limits.DRIFT_P.value and large:
+            drifting.setdefault((target.candidate, target.cell), []).append((draft, over_run))
+        if target.gate:
+            yield from _dependence(draft, target.cell)
+    for (candidate, cell), drafts in drifting.items():
+        told = ", ".join(f"{d.target.metric.label} by {change(math.exp(over_run))}" for d, over_run in drafts)
+        yield Caution(
+            code="drift",
+            message=f"{candidate} against {bench.base} changed from the first pair to the last: {told}",
+            remedy="find what changes with time (temperature, memory, other load), then repeat",
+            severity="invalid",
+            variant=candidate,
+            cell=cell.key,
+            metrics=tuple(dict.fromkeys(d.target.metric.name for d, _ in drafts)),
+        )
+
+
+def _dependence(draft: Draft, cell: Cell) -> Iterator[Caution]:
+    target, logs = draft.target, draft.series.logs
+    r, p = drift.lag1(logs)
+    if p < limits.LAG1_P.value and r > 0:  # alternation widens the interval, persistence makes it too narrow
+        yield Caution(
+            code="dependent-pairs",
+            message=f"successive pairs of {target.metric.label} resemble each other (autocorrelation {r:.2f}): the "
+            "interval is too narrow",
+            remedy="restart the servers every round (`starts: every round`)",
+            variant=target.candidate,
+            cell=cell.key,
+            metrics=(target.metric.name,),
+        )
+    difference, p = drift.first_change(logs)
+    if p < limits.FIRST_P.value:
+        yield Caution(
+            code="first-pair",
+            message=f"the first pair of {target.metric.label} differs from the rest by {change(math.exp(difference))}",
+            remedy="lengthen the warm-up; the first round may still have been cold",
+            severity="note",
+            variant=target.candidate,
+            cell=cell.key,
+            metrics=(target.metric.name,),
+        )
+
+
+def same_against_same(bench: Bench) -> Iterator[Caution]:
+    """Base against base: a difference beyond chance and beyond the margin is the bench's own."""
+    for cell in bench.experiment.cells():
+        pairs = bench.grid.aa_pairs(cell.key)
+        failed = {m: mean for m in METRICS.values() if (mean := _aa_difference(bench, cell, m, pairs)) is not None}
+        if failed:
+            told = ", ".join(f"{metric.label} {change(math.exp(mean))}" for metric, mean in failed.items())
+            yield Caution(
+                code="aa-failed",
+                message=f"{bench.base} against itself differs ({count_of(len(pairs), 'A/A pair')}): {told}",
+                remedy="the bench is not repeatable: quiet the machine, lengthen the warm-up, then repeat",
+                severity="invalid",
+                cell=cell.key,
+                metrics=tuple(metric.name for metric in failed),
+            )
+
+
+def _aa_difference(bench: Bench, cell: Cell, metric: Metric, pairs: Sequence[Pair]) -> float | None:
+    """Mean log ratio of the A/A pairs where it is beyond the margin and what the noise of the pairs explains."""
+    if not pairs or metric.scope == "start":
+        return None
+    statistic = metric.statistics[0]
+    logs = make_series(pairs, metric, statistic, 1).per_round
+    noise = [
+        d.series.per_round
+        for d in bench.drafts
+        if (d.target.cell, d.target.metric, d.target.statistic) == (cell, metric, statistic)
+    ]
+    bound = drift.prediction_bound(*pooled_sd(noise), logs.size, limits.AA_LEVEL.value)
+    if not logs.size or abs(float(logs.mean())) <= max(bound, log_margin(bench.experiment.margin)):
+        return None
+    return float(logs.mean())
+
+
+def starts(bench: Bench) -> Iterator[Caution]:
+    """Results that hold for one start of each server only, and arms that did not alternate in time."""
+    base = {r.block.start_id for _, name, blocks in bench.arms() if name == bench.base for r in blocks}
+    once = [c.name for c in bench.experiment.candidates if base and len(base | _start_ids(bench, c.name)) <= 2]
+    once = [name for name in once if len(base) == 1 and len(_start_ids(bench, name)) == 1]
+    if once:
+        yield Caution(
+            code="one-start",
+            message=f"every server was started once ({', '.join([bench.base, *once])}): the result holds for these "
+            "starts only",
+            remedy="set `starts: every round`, so that the luck of a start averages out",
+        )
+    for candidate in bench.experiment.candidates:
+        spans = [
+            (_span([p.base for p in pairs]), _span([p.other for p in pairs]))
+            for _, name, pairs in bench.pairings()
+            if name == candidate.name and len(pairs) >= 2
+        ]
+        if spans and all(a[1] <= b[0] or b[1] <= a[0] for a, b in spans):
+            yield Caution(
+                code="not-interleaved",
+                message=f"all blocks of {bench.base} and of {candidate.name} were measured one after the other: a "
+                "change of the machine would look like a difference",
+                remedy="set `starts: every round`, or keep both resident (`resident: all`)",
+                variant=candidate.name,
+            )
+
+
+def _start_ids(bench: Bench, variant: str) -> set[int]:
+    return {r.block.start_id for _, name, blocks in bench.arms() if name == variant for r in blocks}
+
+
+def too_few(bench: Bench) -> Iterator[Caution]:
+    """Start groups that are not whole are left out; says so."""
+    waiting = max((d.series.waiting for d in bench.drafts), default=0)
+    if waiting:
+        yield Caution(
+            code="unfinished-group",
+            message=f"{count_of(waiting, 'round')} of an unfinished start group left out",
+            remedy=f"let the run end on a multiple of {bench.experiment.start_every} rounds",
+            severity="note",
+        )
+
+
+def _span(blocks: Sequence[Requests]) -> tuple[int, int]:
+    """First start and last end of some blocks [ns]."""
+    return min(r.block.started_ns for r in blocks), max(r.block.ended_ns for r in blocks)

@@ -1,0 +1,108 @@
+"""compare_blocks: raw measurements to a result. A pure function; it can be recomputed at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from ..model import BlockData, Caution, Experiment, QualityNote, Result, Start
+from .audit import Bench, audit
+from .audit.limits import HIDDEN_GAPS
+from .audit.outputs import OutputCheck, check_outputs
+from .pairs import Grid, Series
+from .resources import start_series
+from .rows import Draft, draft_rows, finish
+from .targets import Target, all_targets
+
+
+def compare_blocks(
+    experiment: Experiment,
+    blocks: Sequence[BlockData],
+    starts: Sequence[Start],
+    *,
+    run: str,
+    state: Literal["running", "complete", "interrupted", "failed"],
+    stop_reason: str | None = None,
+    quality_note: str | None = None,
+) -> Result:
+    """Every candidate against the base: rows, resources, quality notes and the fairness audit's cautions.
+
+    quality_note: why quality cannot be compared here at all; otherwise it counts as not measured. Findings and the
+    decision are not filled in (see `explain` and `decide`). Raises UsageError for a gate that does not exist.
+    """
+    grid = Grid(experiment, blocks)
+    base = experiment.base.name
+
+    def series_of(target: Target) -> Series:
+        if target.cell is None:
+            return start_series(starts, base, target.candidate, target.metric)
+        return grid.series(base, target.candidate, target.cell.key, target.metric, target.statistic)
+
+    drafts = _without_clutter(grid, draft_rows(experiment, all_targets(experiment), series_of))
+    bench = Bench(experiment=experiment, grid=grid, starts=tuple(starts), drafts=drafts)
+    outputs = {c.name: check_outputs(experiment, grid, c.name) for c in experiment.candidates}
+    cautions = audit(bench, outputs)
+    touching = {i: [c for c in cautions if touches(c, draft.target, base)] for i, draft in enumerate(drafts)}
+    rows = finish(experiment, drafts, touching)
+    return Result(
+        run=run,
+        name=experiment.name,
+        state=state,
+        base=base,
+        candidates=tuple(c.name for c in experiment.candidates),
+        rounds=grid.rounds(),
+        stop_reason=stop_reason,
+        comparisons=tuple(row for row in rows if row.workload is not None),
+        resources=tuple(row for row in rows if row.workload is None),
+        quality=tuple(_quality(c.name, outputs[c.name], quality_note) for c in experiment.candidates),
+        warnings=cautions,
+    )
+
+
+def touches(caution: Caution, target: Target, base: str) -> bool:
+    """Whether a caution makes a row invalid. A fault of the base touches every candidate.
+
+    Rows per start are touched only by cautions that name their metric.
+    """
+    if caution.severity != "invalid" or caution.variant not in (None, base, target.candidate):
+        return False
+    if target.cell is None:
+        return target.metric.name in caution.metrics
+    return caution.cell in (None, target.cell.key) and (not caution.metrics or target.metric.name in caution.metrics)
+
+
+def _without_clutter(grid: Grid, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
+    """Leaves out exploratory rows that say nothing: TTFO equal to TTFT, and gaps that cannot be seen."""
+    ttft = {
+        (d.target.candidate, d.target.cell): d.series
+        for d in drafts
+        if d.target.metric.name == "ttft_s" and d.target.statistic == "p50"
+    }
+
+    def keeps(draft: Draft) -> bool:
+        target = draft.target
+        if target.gate or target.cell is None:
+            return True
+        if target.metric.name == "ttfo_s":
+            twin = ttft.get((target.candidate, target.cell))
+            return twin is None or not (
+                np.array_equal(twin.base, draft.series.base) and np.array_equal(twin.other, draft.series.other)
+            )
+        if target.metric.name == "itl_s":
+            pairs = grid.pairs(grid.experiment.base.name, target.candidate, target.cell.key)
+            hidden = [max(pair.base.itl_hidden, pair.other.itl_hidden) for pair in pairs]
+            return not hidden or float(np.median(hidden)) <= HIDDEN_GAPS.value
+        return True
+
+    return tuple(draft for draft in drafts if keeps(draft))
+
+
+def _quality(candidate: str, outputs: OutputCheck, note: str | None) -> QualityNote:
+    """A set-up that breaks the outputs is garbage; anything else is never called fine without a quality task."""
+    if outputs.garbage is not None:
+        return QualityNote(candidate=candidate, status="garbage", reason=outputs.garbage)
+    if note is not None:
+        return QualityNote(candidate=candidate, status="not comparable", reason=note)
+    return QualityNote(candidate=candidate, status="not measured", reason="no quality task was run")

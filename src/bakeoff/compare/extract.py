@@ -1,0 +1,132 @@
+"""From the raw columns of a block to the values of its requests. Formulas: the metric table (`bakeoff.metrics`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model import Block, BlockData
+from ..stats.estimators import throughput
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+#: A request whose chunks account for this much fewer or more tokens than `usage` says has chunks of unknown size,
+#: and so no inter-token gaps (two tokens are allowed for the end-of-sequence token and a merged first chunk).
+_CHUNK_MISMATCH = 0.10
+_CHUNK_SLACK = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requests:
+    """The requests of one block: arrays of shape (requests,), NaN where a value is undefined.
+
+    `values` holds the per-request metrics [s], NaN also for failed requests. `itl_s` is flat, one value a token.
+    """
+
+    block: Block
+    columns: Mapping[str, NDArray[np.generic]]
+    prompt_id: Ints
+    ok: Bools
+    values: dict[str, Floats]
+    itl_s: Floats
+    itl_hidden: float  # share of later tokens whose gap cannot be seen
+    request_throughput_rps: float
+    token_throughput_tps: float
+
+    @property
+    def completed(self) -> int:
+        """Requests without an error."""
+        return int(self.ok.sum())
+
+    def numbers(self, name: str) -> Floats:
+        """A numeric column, NaN for failed requests and where the column is not recorded."""
+        if name not in self.columns:
+            return np.full(self.ok.size, np.nan)
+        return np.where(self.ok, np.asarray(self.columns[name], dtype=np.float64), np.nan)
+
+    def texts(self, name: str) -> list[str | None]:
+        """A text column (None for missing or empty)."""
+        if name not in self.columns:
+            return [None] * self.ok.size
+        return [value if isinstance(value, str) and value else None for value in self.columns[name]]
+
+
+def extract(data: BlockData) -> Requests:
+    """All values of one block."""
+    columns = data.columns
+    ok = np.array([not (isinstance(e, str) and e) for e in columns["error"]], dtype=np.bool_)
+    scheduled = _stamps(columns, "scheduled_ns")
+    first, output = _stamps(columns, "first_token_ns"), _stamps(columns, "first_output_ns")
+    last = _stamps(columns, "last_token_ns")
+    tokens = np.asarray(columns["output_tokens"], dtype=np.float64)
+    several = np.where(tokens >= 2, tokens - 1, np.nan)
+    # Everything in one chunk leaves no time between first and last token: TPOT is then not observable.
+    decode = _span(first, last, ok)
+    decode[~(decode > 0)] = np.nan
+    completed = np.where(ok & (last >= 0), last, -1)
+    inside = ok & (last >= 0)
+    gaps, hidden = _token_gaps(columns, ok, tokens)
+    known = np.where(inside & np.isfinite(tokens), tokens, 0.0)
+    return Requests(
+        block=data.block,
+        columns=columns,
+        prompt_id=np.asarray(columns["prompt_id"], dtype=np.float64).astype(np.int64),
+        ok=ok,
+        values={
+            "ttft_s": _span(scheduled, first, ok),
+            "ttfo_s": _span(scheduled, output, ok),
+            "tpot_s": decode / several,
+            "e2e_latency_s": _span(scheduled, last, ok),
+        },
+        itl_s=gaps,
+        itl_hidden=hidden,
+        request_throughput_rps=throughput(completed, inside.astype(np.float64), data.block.window_ns),
+        token_throughput_tps=throughput(completed, known, data.block.window_ns),
+    )
+
+
+def _stamps(columns: Mapping[str, Any], name: str) -> Ints:
+    return np.asarray(columns[name], dtype=np.int64)
+
+
+def _span(start: Ints, end: Ints, ok: Bools) -> Floats:
+    """(end − start) [s]; NaN where a stamp is missing (−1) or the request failed. Integers first: no rounding."""
+    good = ok & (start >= 0) & (end >= 0)
+    return np.where(good, (end - start) / 1e9, np.nan)
+
+
+def _token_gaps(columns: Mapping[str, Any], ok: Bools, output_tokens: Floats) -> tuple[Floats, float]:
+    """(gap per token [s], flat; share of tokens without a visible gap).
+
+    A chunk of k tokens counts as k tokens of gap ÷ k. Gaps within one network read tell nothing of the server.
+    """
+    if "chunk_ns" not in columns:
+        return np.zeros(0), 1.0
+    times, counts, merged = (columns[n] for n in ("chunk_ns", "chunk_tokens", "chunk_coalesced"))
+    rows = [i for i in np.flatnonzero(ok) if len(times[i]) and len(times[i]) == len(counts[i]) == len(merged[i])]
+    if not rows:
+        return np.zeros(0), 1.0
+    lengths = np.array([len(times[i]) for i in rows])
+    owner = np.repeat(np.arange(len(rows)), lengths)
+    t = np.concatenate([np.asarray(times[i], dtype=np.int64) for i in rows])
+    k = np.concatenate([np.asarray(counts[i], dtype=np.int64) for i in rows])
+    z = np.concatenate([np.asarray(merged[i], dtype=np.bool_) for i in rows])
+    counted = np.bincount(owner, weights=k, minlength=len(rows))
+    usage = output_tokens[rows]
+    allowed = np.maximum(_CHUNK_SLACK, _CHUNK_MISMATCH * np.nan_to_num(usage))
+    sized = ~np.isfinite(usage) | (np.abs(usage - counted) <= allowed)
+    within = owner[1:] == owner[:-1]
+    later = np.where(within, np.maximum(k[1:], 0), 0)
+    visible = within & ~z[1:] & sized[owner[1:]] & (k[1:] > 0)
+    total = int(later.sum())
+    if not total:
+        return np.zeros(0), 1.0
+    weights = later[visible]
+    gaps = np.repeat((t[1:] - t[:-1])[visible] / 1e9 / weights, weights)
+    return gaps, 1.0 - float(weights.sum()) / total

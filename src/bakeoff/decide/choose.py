@@ -1,0 +1,175 @@
+"""Which variant to ship. Deterministic rules over the gates; a tie goes to the base, ignorance to nobody.
+
+1. A candidate whose outputs are garbage is never shipped.
+2. A candidate that is nowhere slower and somewhere faster is shipped; of several, the one with the shortest task.
+3. Otherwise, a candidate that wins some cells is shipped for those, the base for the rest; where the gates of one cell
+   disagree, its E2E decides.
+4. Where all is decided and no candidate wins, the base stays. Where something is missing or invalid, nobody is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..metrics import METRICS
+from ..model import Caution, Comparison, Decision, Experiment, QualityNote
+from ..units import change
+from .standing import CellStanding, Standing, standing_of
+from .words import in_cell, missing, number, numbers, place
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Case:
+    """What all the rules look at."""
+
+    experiment: Experiment
+    comparisons: Sequence[Comparison]
+    quality: Sequence[QualityNote]
+    cautions: Sequence[Caution]
+    refused: tuple[str, ...]  # sentences on candidates that are never shipped
+
+    def won(self, name: str, cell: CellStanding) -> str:
+        return in_cell(self.experiment, name, cell)
+
+    def provisos(self, candidate: str) -> tuple[str, ...]:
+        """Conditions that hold whatever the figures say."""
+        return (*_quality_conditions(candidate, self.quality), *_start_conditions(self.cautions))
+
+
+def decide(
+    experiment: Experiment,
+    comparisons: Sequence[Comparison],
+    quality: Sequence[QualityNote] = (),
+    cautions: Sequence[Caution] = (),
+) -> Decision:
+    """The advice that these rows allow. comparisons: rows of cells and, if wanted as reasons, of server starts."""
+    garbage = {note.candidate: note.reason for note in quality if note.status == "garbage"}
+    everyone = [standing_of(experiment, comparisons, c.name, garbage.get(c.name)) for c in experiment.candidates]
+    refused = tuple(f"never {s.candidate}: {s.garbage}" for s in everyone if s.garbage is not None)
+    case = _Case(experiment=experiment, comparisons=comparisons, quality=quality, cautions=cautions, refused=refused)
+    standings = [s for s in everyone if s.garbage is None]
+    if standings and not any(s.cells for s in standings):
+        return Decision(ship=None, reasons=(*refused, "nothing was measured that decides"))
+    good = sorted((s for s in standings if s.acceptable), key=lambda s: s.task_ratio)
+    if good:
+        return _ship(case, good[0], [s for s in standings if s is not good[0]])
+    # What is still open or invalid about a candidate leaves the question open, whatever its other cells say.
+    unknown = [s for s in standings if s.has("open") or s.has("invalid") or not s.cells]
+    if unknown:
+        reasons = [_why_unknown(experiment, s) for s in unknown]
+        reasons += [case.won(s.candidate, c) for s in standings if s not in unknown for c in s.cells]
+        return Decision(ship=None, conditions=_partial(experiment, standings), reasons=(*refused, *reasons))
+    winners = sorted((s for s in standings if s.has("candidate")), key=_mixed_key)
+    if winners:
+        return _mixed(case, winners[0], standings)
+    reasons = [case.won(s.candidate, c) for s in standings for c in s.cells]
+    summary = "no candidate is faster anywhere" if standings else "no candidate is left"
+    return Decision(
+        ship=experiment.base.name, conditions=_start_conditions(cautions), reasons=(*refused, summary, *reasons)
+    )
+
+
+def _ship(case: _Case, best: Standing, others: Sequence[Standing]) -> Decision:
+    """The best of those that lose nowhere, and why not another."""
+    reasons = [case.won(best.candidate, cell) for cell in best.cells]
+    reasons += [_why_not(case.experiment, other, best) for other in others]
+    reasons += [*_resources(case.comparisons, best.candidate), *case.refused]
+    return Decision(ship=best.candidate, conditions=case.provisos(best.candidate), reasons=tuple(reasons))
+
+
+def _why_not(experiment: Experiment, other: Standing, best: Standing) -> str:
+    if other.acceptable:
+        tasks = f"typical task {change(other.task_ratio)} against {change(best.task_ratio)}"
+        return f"{other.candidate} is faster than the base too, but not more so than {best.candidate}: {tasks}"
+    if other.has("open") or other.has("invalid") or not other.cells:
+        return _why_unknown(experiment, other)
+    lost = [
+        f"{numbers(rows)} in {place(experiment, cell.cell)}"
+        for cell in other.cells
+        if (rows := [row for row in cell.gates if row.outcome in ("slower", "worse")])
+    ]
+    return f"not {other.candidate}: {'; '.join(lost) or 'it is nowhere faster'}"
+
+
+def _mixed(case: _Case, best: Standing, standings: Sequence[Standing]) -> Decision:
+    """One candidate for the cells that it wins, the base for those that it loses."""
+    experiment = case.experiment
+    cells = {side: [c for c in best.cells if c.side == side] for side in ("candidate", "same", "base")}
+    conditions: list[str] = []
+    if cells["base"]:
+        conditions.append(f"for {_places(experiment, cells['candidate'])}")
+        conditions.append(f"{experiment.base.name} for {_places(experiment, cells['base'])}")
+        if cells["same"]:
+            conditions.append(f"either for {_places(experiment, cells['same'])}")
+    else:
+        slower = [row for row in best.gates if row.outcome in ("slower", "worse")]
+        names = ", ".join(dict.fromkeys(f"{METRICS[row.metric].label} is {row.outcome}" for row in slower))
+        conditions.append(f"where the time of a whole task counts ({names})")
+    reasons = [case.won(best.candidate, cell) for cell in best.cells]
+    reasons += [case.won(s.candidate, c) for s in standings if s is not best for c in s.cells]
+    return Decision(
+        ship=best.candidate,
+        conditions=(*conditions, *case.provisos(best.candidate)),
+        reasons=(*reasons, *case.refused),
+    )
+
+
+def _mixed_key(standing: Standing) -> tuple[int, float]:
+    """Fewest cells lost, then the shortest task."""
+    return sum(cell.side == "base" for cell in standing.cells), standing.task_ratio
+
+
+def _partial(experiment: Experiment, standings: Sequence[Standing]) -> tuple[str, ...]:
+    """What is decided already, cell by cell, where the whole is not."""
+    told = []
+    for standing in standings:
+        for side, name in (("candidate", standing.candidate), ("base", experiment.base.name)):
+            cells = [c for c in standing.cells if c.side == side]
+            if cells:
+                than = experiment.base.name if side == "candidate" else standing.candidate
+                told.append(f"{name} rather than {than} for {_places(experiment, cells)}")
+    return tuple(dict.fromkeys(told))
+
+
+def _places(experiment: Experiment, cells: Sequence[CellStanding]) -> str:
+    return " and ".join(place(experiment, cell.cell) for cell in cells)
+
+
+def _why_unknown(experiment: Experiment, standing: Standing) -> str:
+    invalid = [
+        row for cell in standing.cells if cell.side == "invalid" for row in cell.gates if row.outcome == "invalid"
+    ]
+    if invalid:
+        reasons = "; ".join(dict.fromkeys(row.reason or "no reason given" for row in invalid))
+        return f"{standing.candidate} cannot be judged, the comparison is invalid: {reasons}"
+    if not standing.cells:
+        return f"{standing.candidate} was not measured"
+    return missing(experiment, standing.candidate, [c for c in standing.cells if c.side == "open"])
+
+
+def _resources(comparisons: Sequence[Comparison], candidate: str) -> tuple[str, ...]:
+    rows = [
+        row
+        for row in comparisons
+        if row.workload is None
+        and row.candidate == candidate
+        and not row.gate
+        and row.outcome in ("better", "worse", "faster", "slower")
+    ]
+    return (f"{candidate} besides: " + ", ".join(f"{number(row)} ({row.outcome})" for row in rows),) if rows else ()
+
+
+def _quality_conditions(candidate: str, quality: Sequence[QualityNote]) -> tuple[str, ...]:
+    note = next((n for n in quality if n.candidate == candidate), None)
+    if note is not None and note.status == "ok":
+        return ()
+    if note is not None and note.status == "not comparable":
+        return ("if its quality suffices (it cannot be compared here)",)
+    return ("if its quality suffices (quality was not measured)",)
+
+
+def _start_conditions(cautions: Sequence[Caution]) -> tuple[str, ...]:
+    if any(c.code == "one-start" for c in cautions):
+        return ("as far as one start of each server tells",)
+    return ()

@@ -1,0 +1,190 @@
+"""Settings of an OpenAI-compatible endpoint: where it is, how to sign in, what to send along."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from .secrets import has_reference, is_secret_name
+from .settings import SettingsReader
+
+_VERSION_SEGMENT = re.compile(r"v[0-9]+[a-z0-9]*\Z")
+_CALLS = re.compile(r"/(chat/completions|completions|models)/?\Z")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_OWN_FIELDS = ("model", "prompt", "messages", "stream", "stream_options", "max_tokens")
+_BODY_SECRETS = re.compile(r"(api[-_]?key|authorization|password|secret|access[-_]token)\Z", re.IGNORECASE)
+TOKENIZERS = ("auto", "llamacpp", "vllm", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointSettings:
+    """Resolved endpoint settings (times in seconds). Holds secrets: never serialised, hidden from its repr."""
+
+    model: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    tokenizer: str = "auto"
+    metrics_path: str | None = None
+    ignore_eos: bool | None = None  # None: find out
+    stream_usage: bool = True
+    requests_per_minute: float | None = None
+    request_timeout_s: float = 600.0
+    connect_timeout_s: float = 10.0
+
+
+def read_endpoint(reader: SettingsReader) -> EndpointSettings:
+    """Takes the endpoint's settings from a reader; problems are noted there."""
+    check_price(reader)
+    ignore_eos = reader.text("ignore_eos", "auto", ("auto", "true", "false"))
+    metrics_path = reader.text("metrics_path")
+    if metrics_path is not None and not metrics_path.startswith("/"):
+        reader.wrong(
+            "metrics_path", f"must start with '/', not {reader.shown('metrics_path')}", "for example: /metrics"
+        )
+    headers = _headers(reader)
+    key = _api_key(reader)
+    if key is not None:
+        if "authorization" in {name.lower() for name in headers}:
+            reader.wrong("api_key", "is given beside an Authorization header", "keep one of the two")
+        headers["Authorization"] = f"Bearer {key}"
+    return EndpointSettings(
+        model=reader.text("model"),
+        headers=headers,
+        body=read_body(reader),
+        tokenizer=reader.text("tokenizer", "auto", TOKENIZERS) or "auto",
+        metrics_path=metrics_path,
+        ignore_eos=None if ignore_eos == "auto" else ignore_eos == "true",
+        stream_usage=reader.flag("stream_usage", True),
+        requests_per_minute=reader.number("requests_per_minute", low=1e-3),
+        request_timeout_s=reader.duration("request_timeout", 600.0),
+        connect_timeout_s=reader.duration("connect_timeout", 10.0),
+    )
+
+
+def _literal_secret(reader: SettingsReader, key: str, *inner: str) -> None:
+    reader.wrong(
+        key,
+        "holds a literal secret, which would be saved with the run",
+        "put it into an environment variable and write ${NAME} here",
+        *inner,
+    )
+
+
+def _api_key(reader: SettingsReader) -> str | None:
+    value = reader.value("api_key")
+    if reader.has("api_key") and not has_reference(reader.raw("api_key")):
+        _literal_secret(reader, "api_key")
+        return None
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip() or not _sendable(value):
+        reader.wrong("api_key", "is empty or holds characters that no HTTP header can carry", "look at the variable")
+        return None
+    return value
+
+
+def _sendable(value: str) -> bool:
+    return value.isprintable() and value.isascii()
+
+
+def _headers(reader: SettingsReader) -> dict[str, str]:
+    raw = reader.raw("headers")
+    headers = reader.texts("headers")
+    for name, value in headers.items():
+        if not _HEADER_NAME.match(name):
+            reader.wrong("headers", "is not a valid header name", "", name)
+        elif is_secret_name(name) and not has_reference(raw[name]):
+            _literal_secret(reader, "headers", name)
+        elif not _sendable(value):
+            reader.wrong("headers", "holds characters that no HTTP header can carry", "", name)
+    return headers
+
+
+def read_body(reader: SettingsReader) -> dict[str, Any]:
+    """Extra body fields of every request; those that bakeoff sets itself and literal secrets are problems."""
+    raw = reader.raw("body")
+    body = reader.mapping("body")
+    for name in body:
+        if name in _OWN_FIELDS:
+            reader.wrong(
+                "body", "is set by bakeoff itself in every request", "use the workload or the variant's `model`", name
+            )
+        elif _BODY_SECRETS.search(name) and not has_reference(raw[name]):
+            _literal_secret(reader, "body", name)
+    return body
+
+
+def check_price(reader: SettingsReader) -> None:
+    """Checks ``price: free`` or ``price: {input, output, currency}`` (per million tokens); the budget reads it."""
+    price = reader.value("price")
+    if price is None or price == "free":
+        return
+    if not isinstance(price, Mapping):
+        reader.wrong(
+            "price",
+            f"must be 'free' or prices per million tokens, not {reader.shown('price')}",
+            "price: {input: 0.15, output: 0.60, currency: USD}",
+        )
+        return
+    inner = reader.nested("price")
+    for key in ("input", "output"):
+        inner.require(key, "write the price of a million tokens")
+        inner.number(key)
+    currency = inner.text("currency", "USD")
+    if currency is not None and not re.fullmatch(r"[A-Z]{3}", currency):
+        inner.wrong("currency", f"must be a currency code, not {inner.shown('currency')}", "for example: USD, EUR")
+    reader.problems.extend(inner.finish())
+
+
+def read_url(reader: SettingsReader) -> str | None:
+    """The base URL up to and including its version segment (``http://host:8000`` → ``…/v1``), or None if wrong."""
+    reader.require("url", "for example: url: http://127.0.0.1:8000")
+    text = reader.text("url")
+    if text is None:
+        return None
+    try:
+        parts = urlsplit(text.strip())
+        port = parts.port
+    except ValueError:
+        reader.wrong("url", "is not a URL: its host or port is wrong", "for example: http://127.0.0.1:8000")
+        return None
+    if parts.username is not None or parts.password is not None:
+        # The value is not shown: it holds a password.
+        reader.wrong("url", "holds a user name or password", "leave it out and use `headers` with a ${VAR}")
+        return None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        reader.wrong("url", f"must start with http:// or https:// and name a host, not {reader.shown('url')}")
+        return None
+    if parts.query or parts.fragment:
+        reader.wrong("url", "must not have a query or a fragment", "send keys as `headers` and options as `body`")
+        return None
+    if not _sendable(text.strip()) or " " in text.strip():
+        reader.wrong("url", "holds a blank or a character that must be percent-encoded")
+        return None
+    return _normal(parts)
+
+
+def _normal(parts: SplitResult) -> str:
+    path = _CALLS.sub("", parts.path).rstrip("/")
+    if not any(_VERSION_SEGMENT.match(segment) for segment in path.split("/")):
+        path += "/v1"
+    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+
+
+def server_root(base_url: str) -> str:
+    """Where the server's own paths (``/health``, ``/metrics``, ``/tokenize``) are: the base URL without ``/v1``."""
+    head, _, last = base_url.rpartition("/")
+    return head if _VERSION_SEGMENT.match(last) else base_url
+
+
+def is_local(base_url: str) -> bool:
+    """Whether the URL names this machine by its loopback address."""
+    host = urlsplit(base_url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

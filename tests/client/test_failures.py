@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bakeoff.client.failures import Mask, body_text, retry_after, status_failure
+
+KEY = "sk-very-secret-0123456789"
+NOW = 1_700_000_000.0
+
+
+def test_keys_are_masked_with_and_without_their_scheme() -> None:
+    mask = Mask({"Authorization": f"Bearer {KEY}", "X-Org": "org-1", "User-Agent": "curl", "X-Short": "a"})
+    text = mask(f"bad 'Bearer {KEY}', {KEY}, org-1; a Bearer token from curl")
+    assert KEY not in text
+    assert text == "bad '***', ***, ***; a Bearer token from curl"
+
+
+@given(st.integers(0, 700), st.integers(0, 50))
+def test_a_key_at_the_cut_does_not_show(before: int, after: int) -> None:
+    text = Mask({"Authorization": f"Bearer {KEY}"})("x" * before + KEY + "y" * after)
+    assert len(text) <= 500
+    assert not any(KEY[:n] in text for n in range(4, len(KEY)))
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (401, "auth"),
+        (403, "auth"),
+        (404, "not_found"),
+        (429, "rate_limited"),
+        (500, "http"),
+        (400, "http"),
+        (302, "http"),
+    ],
+)
+def test_kinds_by_status(status: int, kind: str) -> None:
+    found, message = status_failure(status, b'{"error": {"message": "why", "type": "t"}}')
+    assert found == kind
+    assert message.startswith(f"HTTP {status}: why (t)")
+
+
+def test_a_remedy_where_there_is_one() -> None:
+    assert "→ check the API key" in status_failure(401, b"")[1]
+    assert status_failure(500, b"") == ("http", "HTTP 500")
+
+
+def test_body_text() -> None:
+    assert body_text(b"<html>\n  <b>no</b>\r\n\xff") == "<html> <b>no</b> \ufffd"
+    assert body_text(b"[" * 100_000).startswith("[[[")
+    assert body_text(b"") == ""
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, None),
+        ({"Retry-After": "7"}, 7.0),
+        ({"Retry-After": "1.5"}, 1.5),
+        ({"Retry-After": "-3"}, 0.0),
+        ({"Retry-After": "Tue, 14 Nov 2023 22:13:50 GMT"}, 30.0),
+        ({"Retry-After": "Tue, 14 Nov 2000 22:13:50 GMT"}, 0.0),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After-Ms": "250", "Retry-After": "1"}, 0.25),
+        ({"x-ratelimit-reset-requests": "1m30s"}, 90.0),
+        ({"x-ratelimit-reset-requests": "20ms"}, 0.02),
+        ({"x-ratelimit-reset-requests": "1h2m3s"}, 3723.0),
+        ({"x-ratelimit-reset": "12"}, 12.0),
+        ({"x-ratelimit-reset": str(int(NOW) + 9)}, 9.0),
+        ({"x-ratelimit-reset-requests": "5s", "x-ratelimit-reset-tokens": "2s"}, 5.0),
+        (
+            {
+                "x-ratelimit-reset-requests": "5s",
+                "x-ratelimit-remaining-requests": "3",
+                "x-ratelimit-reset-tokens": "2s",
+                "x-ratelimit-remaining-tokens": "0",
+            },
+            2.0,
+        ),
+        ({"x-ratelimit-reset-requests": ""}, None),
+        ({"x-ratelimit-reset-requests": "bogus"}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
+    assert retry_after([(k.encode(), v.encode()) for k, v in headers.items()], NOW) == expected
+
+
+@given(
+    st.dictionaries(st.sampled_from([b"retry-after", b"x-ratelimit-reset", b"retry-after-ms"]), st.binary(max_size=40))
+)
+def test_any_header_value_is_survived(headers: dict[bytes, bytes]) -> None:
+    wait = retry_after(headers.items(), NOW)
+    assert wait is None or wait >= 0

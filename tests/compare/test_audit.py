@@ -1,0 +1,293 @@
+"""Every check fires where it should, touches what it should, and is silent on a good run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bakeoff.model import Caution, Experiment, Health, Load, Result, Variant
+
+from .simulate import Arm, Simulation, changed, experiment, objects, workload
+from .test_engine import result_of, row
+
+PREFILL = {"ttft_s", "ttfo_s", "e2e_latency_s", "request_throughput_rps", "token_throughput_tps"}
+
+
+def measured(arms: Mapping[str, Arm] | None = None, asked: Experiment | None = None, rounds: int = 8) -> Result:
+    return result_of(Simulation(asked or experiment(), arms).run(rounds))
+
+
+def cautions(result: Result, code: str) -> list[Caution]:
+    return [c for c in result.warnings if c.code == code]
+
+
+def one(result: Result, code: str) -> Caution:
+    found = cautions(result, code)
+    assert len(found) == 1, [c.code for c in result.warnings]
+    assert found[0].remedy
+    return found[0]
+
+
+def invalid(result: Result) -> set[str]:
+    return {r.metric for r in (*result.comparisons, *result.resources) if r.outcome == "invalid"}
+
+
+def test_a_good_run_is_silent() -> None:
+    result = measured({"flash": Arm(tpot_s=0.015)})
+    assert [c.code for c in result.warnings] == ["tails"]
+    assert invalid(result) == set()
+
+
+def test_unequal_fixed_length_invalidates_what_depends_on_length() -> None:
+    result = measured({"flash": Arm(output_tokens=24)})
+    found = one(result, "output-tokens")
+    assert found.severity == "invalid"
+    assert "24 tokens an answer, base 32" in found.message
+    assert invalid(result) == {"e2e_latency_s", "request_throughput_rps", "token_throughput_tps"}
+    assert row(result, "tpot_s").outcome == "equivalent"
+    assert found.remedy in (row(result, "e2e_latency_s").reason or "")
+    assert "24 tokens on average where 32 were asked for" in one(result, "output-shortfall").message
+
+
+def test_equal_shortfall_is_told_and_changes_nothing() -> None:
+    short = Arm(output_tokens=20)
+    result = measured({"base": short, "flash": short})
+    assert {c.variant for c in cautions(result, "output-shortfall")} == {"base", "flash"}
+    assert invalid(result) == set()
+
+
+def test_natural_length_is_a_fact_not_a_fault() -> None:
+    asked = experiment(workloads=(workload(length="natural", output_tokens=64),))
+    result = measured({"base": Arm(output_tokens=40), "flash": Arm(output_tokens=48)}, asked)
+    assert "+20 %" in one(result, "output-length").message
+    assert invalid(result) == set()
+    assert row(result, "e2e_latency_s").outcome == "slower"
+    same = measured({"base": Arm(output_tokens=40), "flash": Arm(output_tokens=40)}, asked)
+    assert cautions(same, "output-length") == []
+
+
+def test_input_tokens_by_template_and_by_tokenizer() -> None:
+    template = measured({"flash": Arm(input_tokens=140)})
+    assert "template" in one(template, "input-tokens").message
+    assert invalid(template) == PREFILL - {"ttfo_s"}
+    scattered = Arm(columns={"input_tokens": lambda columns: 128.0 + columns["index"]})
+    tokenizer = measured({"flash": scattered})
+    assert "tokenizer" in one(tokenizer, "input-tokens").message
+    assert {"tpot_s", "itl_s", "ttft_s"} <= invalid(tokenizer)
+    assert cautions(measured({"flash": Arm(input_tokens=129)}), "input-tokens") == []
+
+
+def test_finish_reasons() -> None:
+    stops = Arm(columns={"finish_reason": lambda columns: objects(["stop", "length"] * 8)})
+    found = one(measured({"flash": stops}), "finish-reasons")
+    assert "50 % in flash" in found.message
+    assert found.severity == "warning"
+
+
+def test_some_errors_are_a_finding() -> None:
+    result = measured({"flash": Arm(fail=0.08)})
+    found = one(result, "errors")
+    assert found.variant == "flash"
+    assert "timeout" in found.message
+    assert "\x1b" not in found.message
+    assert invalid(result) == set()
+
+
+def test_many_errors_in_one_arm_leave_a_selection() -> None:
+    result = measured({"flash": Arm(fail=0.4)})
+    assert one(result, "survivorship").severity == "invalid"
+    assert {"ttft_s", "tpot_s", "e2e_latency_s"} <= invalid(result)
+    assert "request_throughput_rps" not in invalid(result)
+    both = measured({"base": Arm(fail=0.4), "flash": Arm(fail=0.4)})
+    assert cautions(both, "survivorship") == []
+
+
+@pytest.mark.parametrize("arm", ["base", "flash"])
+def test_all_failed_says_why(arm: str) -> None:
+    result = measured({arm: Arm(fail=1.0)}, rounds=2)
+    assert [r.metric for r in result.comparisons] == ["ttft_s", "tpot_s"]
+    for found in result.comparisons:
+        assert found.outcome == "invalid"
+        assert f"all 32 requests of {arm} failed: timeout 32 (no answer [31m in 600 s)" in (found.reason or "")
+
+
+def test_error_messages_are_bounded() -> None:
+    loud = Arm(fail=1.0, columns={"error_message": lambda columns: objects(["x" * 100_000] * 16)})
+    assert len(one(measured({"flash": loud}, rounds=1), "all-failed").message) < 400
+
+
+def test_cache_hits_by_usage_and_by_counter() -> None:
+    for arm in (Arm(cached_tokens=64.0), Arm(block={"cache_hit_tokens": 1024, "cache_query_tokens": 2048})):
+        result = measured({"flash": arm})
+        found = one(result, "cache-hits")
+        assert "flash took 50 %" in found.message
+        assert invalid(result) == PREFILL - {"ttfo_s"}
+    assert cautions(measured({"flash": Arm(cached_tokens=4.0)}), "cache-hits") == []
+    both = measured({"base": Arm(cached_tokens=64.0), "flash": Arm(cached_tokens=64.0)})
+    assert "ttft_s" in invalid(both)
+
+
+def test_the_head_of_a_template_may_be_reused() -> None:
+    head = Arm(cached_tokens=20.0)
+    result = measured({"base": head, "flash": head})
+    assert one(result, "cache-head").severity == "note"
+    assert invalid(result) == set()
+
+
+def test_shared_caches_are_meant() -> None:
+    asked = experiment(workloads=(workload(cache="shared"),))
+    assert invalid(measured({"flash": Arm(cached_tokens=64.0)}, asked)) == set()
+
+
+HEALTHY = Arm().health
+
+
+def unhealthy(**fields: Any) -> Arm:
+    import msgspec
+
+    return changed(Arm(), health=msgspec.structs.replace(HEALTHY, **fields))
+
+
+@pytest.mark.parametrize(
+    ("arm", "touched"),
+    [
+        (unhealthy(client_cpu_share=0.9), {"ttft_s", "tpot_s", "e2e_latency_s", "itl_s"}),
+        (unhealthy(loop_lag_p50_s=0.0025), {"ttft_s", "e2e_latency_s"}),
+        (unhealthy(loop_lag_p50_s=0.02), {"ttft_s", "tpot_s", "e2e_latency_s"}),
+        (unhealthy(loop_lag_p99_s=0.02), {"itl_s"}),
+        (Arm(columns={"sent_ns": lambda columns: columns["scheduled_ns"] + 2_000_000}), {"ttft_s", "e2e_latency_s"}),
+    ],
+)
+def test_client_bound(arm: Arm, touched: set[str]) -> None:
+    result = measured({"flash": arm})
+    found = [c for c in cautions(result, "client-bound") if c.severity == "invalid"]
+    assert found
+    assert touched <= invalid(result)
+    assert (invalid(result) & {"ttft_s", "tpot_s", "e2e_latency_s", "itl_s"}) == touched
+
+
+def test_a_late_timer_now_and_then_is_a_warning_for_medians() -> None:
+    result = measured({"flash": unhealthy(loop_lag_p99_s=0.02)})
+    assert {c.severity for c in cautions(result, "client-bound")} == {"invalid", "warning"}
+    assert row(result, "tpot_s").outcome == "equivalent"
+
+
+@pytest.mark.parametrize(
+    ("code", "fields"), [("contention", {"other_cpu_share": 0.5}), ("steal", {"steal_share": 0.05})]
+)
+def test_contention_in_all_blocks_or_in_few(code: str, fields: dict[str, float]) -> None:
+    everywhere = measured({"base": unhealthy(**fields), "flash": unhealthy(**fields)})
+    assert one(everywhere, code).severity == "invalid"
+    assert {"ttft_s", "tpot_s"} <= invalid(everywhere)
+    assert "peak_memory_bytes" not in invalid(everywhere)
+    simulation = Simulation(experiment(), {"flash": unhealthy(**fields)}).run(1)
+    simulation.arms["flash"] = Arm()
+    seldom = result_of(simulation.run(7))
+    assert one(seldom, code).severity == "warning"
+    assert invalid(seldom) == set()
+
+
+def test_unknown_contention_is_no_contention() -> None:
+    nothing = Arm(health=Health())
+    assert [c.code for c in measured({"base": nothing, "flash": nothing}).warnings] == ["tails"]
+
+
+def test_drift_in_the_differences() -> None:
+    result = measured({"flash": Arm(drift=0.8)}, rounds=12)
+    found = one(result, "drift")
+    assert "ttft_s" in found.metrics
+    assert row(result, "ttft_s").outcome == "invalid"
+    assert row(result, "tpot_s").outcome == "equivalent"
+    common = measured({"base": Arm(drift=0.8), "flash": Arm(drift=0.8)}, rounds=12)
+    assert cautions(common, "drift") == []
+
+
+def test_failed_a_a() -> None:
+    simulation = Simulation(experiment()).run(8)
+    for i, data in enumerate(simulation.blocks):
+        if data.block.kind == "aa":
+            late = {
+                name: data.columns[name] + 20_000_000 for name in ("first_token_ns", "first_output_ns", "last_token_ns")
+            }
+            simulation.blocks[i] = type(data)(block=data.block, columns={**data.columns, **late})
+    result = result_of(simulation)
+    found = one(result, "aa-failed")
+    assert "2 A/A pairs" in found.message
+    assert "ttft_s" in found.metrics
+    assert "tpot_s" not in found.metrics
+    assert row(result, "ttft_s").outcome == "invalid"
+    assert row(result, "tpot_s").outcome == "equivalent"
+
+
+def test_dependent_pairs_and_a_first_pair_that_differs() -> None:
+    simulation = Simulation(experiment(aa_pairs=0), {"flash": Arm(ttft_s=0.08)}).run(1)
+    simulation.arms["flash"] = Arm()
+    result = result_of(simulation.run(9))
+    assert one(result, "first-pair").severity == "note"
+    simulation = Simulation(experiment(aa_pairs=0)).run(0)
+    for i in range(24):
+        simulation.arms["flash"] = Arm(ttft_s=0.05 * (1 + 0.1 * np.sin(i / 4)))
+        simulation.run(1)
+    assert "autocorrelation" in one(result_of(simulation), "dependent-pairs").message
+
+
+def test_one_start_and_arms_one_after_the_other() -> None:
+    result = measured(asked=experiment(start_every=0))
+    assert "(base, flash)" in one(result, "one-start").message
+    assert cautions(result, "not-interleaved") == []
+    simulation = Simulation(experiment(start_every=0)).run(4)
+    import msgspec
+
+    for i, data in enumerate(simulation.blocks):
+        shift = 10**15 if data.block.variant == "flash" else 0
+        moved = msgspec.structs.replace(
+            data.block, started_ns=data.block.started_ns + shift, ended_ns=data.block.ended_ns + shift
+        )
+        simulation.blocks[i] = type(data)(block=moved, columns=data.columns)
+    assert one(result_of(simulation), "not-interleaved").variant == "flash"
+
+
+def test_saturation_of_one_arm_in_an_open_loop() -> None:
+    asked = experiment(workloads=(workload(load=Load(kind="open", levels=(4.0,))),))
+    queue = Arm(
+        columns={
+            name: lambda columns, n=name: columns[n] + (columns["index"] * 5e7).astype(np.int64)
+            for name in ("first_token_ns", "first_output_ns", "last_token_ns")
+        }
+    )
+    result = measured({"flash": queue}, asked)
+    found = one(result, "saturated")
+    assert found.variant == "flash"
+    assert found.severity == "warning"
+    assert row(result, "ttft_s").outcome == "slower"
+
+
+def test_hidden_gaps_drop_itl_or_invalidate_its_gate() -> None:
+    together = Arm(columns={"chunk_coalesced": lambda columns: objects([np.arange(32) % 2 == 1] * 16)})
+    result = measured({"flash": together})
+    assert one(result, "hidden-gaps").severity == "note"
+    assert not any(r.metric == "itl_s" for r in result.comparisons)
+    gated = measured({"flash": together}, experiment(gates=("itl_s",)))
+    assert row(gated, "itl_s").outcome == "invalid"
+
+
+def test_notes() -> None:
+    told = Arm(
+        block={"warmup_stable": False, "notes": ("the server ended during this block: killed\x07",)},
+        columns={"tokens_source": lambda columns: objects(["estimated"] * 16)},
+    )
+    result = measured({"flash": told})
+    assert one(result, "tokens-estimated").variant == "flash"
+    assert "8 of 8 blocks" in one(result, "warm-up").message
+    assert one(result, "block-note").message == "flash: the server ended during this block: killed (8 blocks)"
+    assert invalid(result) == set()
+
+
+def test_faults_of_the_base_touch_every_candidate_those_of_one_only_itself() -> None:
+    asked = experiment(variants=tuple(Variant(name=n, engine="openai") for n in ("base", "flash", "fixed")))
+    own = measured({"flash": Arm(input_tokens=200)}, asked)
+    assert row(own, "ttft_s", candidate="flash").outcome == "invalid"
+    assert row(own, "ttft_s", candidate="fixed").outcome == "equivalent"
+    base = measured({"base": unhealthy(client_cpu_share=0.95)}, asked)
+    assert {row(base, "ttft_s", candidate=c).outcome for c in ("flash", "fixed")} == {"invalid"}

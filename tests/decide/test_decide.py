@@ -1,0 +1,214 @@
+from typing import Literal, cast
+
+import pytest
+
+from bakeoff.decide import decide
+from bakeoff.model import (
+    BlockSize,
+    Caution,
+    Comparison,
+    Experiment,
+    Interval,
+    Load,
+    Outcome,
+    Prompts,
+    QualityNote,
+    Ratio,
+    Variant,
+    Workload,
+)
+
+SHORT, LONG = "short 128/32, 1 at a time", "long 2048/32, 1 at a time"
+QUALITY = "if its quality suffices (quality was not measured)"
+METRIC = {"ttft": "ttft_s", "tpot": "tpot_s", "e2e": "e2e_latency_s"}
+
+
+def asked(*candidates: str) -> Experiment:
+    return Experiment(
+        name="x",
+        variants=tuple(Variant(name=n, engine="openai") for n in ("base", *candidates)),
+        workloads=tuple(
+            Workload(
+                name=name,
+                prompts=Prompts(input_tokens=tokens),
+                output_tokens=32,
+                load=Load(kind="closed", levels=(1,)),
+                block=BlockSize(requests=4),
+            )
+            for name, tokens in (("short", 128), ("long", 2048))
+        ),
+    )
+
+
+def row(candidate: str, place: str, outcome: str, ratio: float, **changes: object) -> Comparison:
+    """place: ``short.ttft``; E2E is exploration, the others gate."""
+    name, metric = place.split(".")
+    fields: dict[str, object] = {
+        "candidate": candidate,
+        "workload": name,
+        "load": {"concurrency": 1},
+        "metric": METRIC[metric],
+        "statistic": "p50",
+        "unit": "s",
+        "better": "lower",
+        "base": Interval(point=1.0),
+        "value": Interval(point=ratio),
+        "ratio": Ratio(point=ratio, low=ratio * 0.98, high=ratio * 1.02),
+        "outcome": cast("Outcome", outcome),
+        "margin": 0.03,
+        "pairs": 8,
+        "gate": metric != "e2e",
+    }
+    return Comparison(**(fields | changes))  # type: ignore[arg-type]  # a table of fields
+
+
+Words = Literal["faster", "slower", "equivalent", "inconclusive", "invalid"]
+RATIO = {"faster": 0.7, "slower": 1.6, "equivalent": 1.0, "inconclusive": 1.02, "invalid": 1.0}
+
+
+def rows(candidate: str, **outcomes: str) -> list[Comparison]:
+    """rows("flash", short="faster slower faster"): TTFT, TPOT and E2E of a cell."""
+    return [
+        row(candidate, f"{cell}.{metric}", word, RATIO[word])
+        for cell, words in outcomes.items()
+        for metric, word in zip(METRIC, words.split(), strict=False)
+    ]
+
+
+def test_faster_everywhere_is_shipped() -> None:
+    found = decide(asked("flash"), rows("flash", short="faster faster faster", long="equivalent faster faster"))
+    assert found.ship == "flash"
+    assert found.conditions == (QUALITY,)
+    assert found.reasons[0] == f"flash in {SHORT}: TTFT −30 % [−31, −29], TPOT −30 % [−31, −29]"
+
+
+def test_slower_or_equal_everywhere_keeps_the_base() -> None:
+    found = decide(asked("flash"), rows("flash", short="slower slower slower", long="equivalent equivalent equivalent"))
+    assert found.ship == "base"
+    assert found.reasons[0] == "no candidate is faster anywhere"
+    assert found.conditions == ()
+
+
+def test_mixed_cells_are_shared_out() -> None:
+    found = decide(asked("flash"), rows("flash", short="faster faster faster", long="slower equivalent slower"))
+    assert found.ship == "flash"
+    assert found.conditions == (f"for {SHORT}", f"base for {LONG}", QUALITY)
+
+
+def test_gates_that_disagree_are_decided_by_the_whole_task() -> None:
+    found = decide(asked("flash"), rows("flash", short="slower faster faster", long="slower faster slower"))
+    assert found.ship == "flash"
+    assert found.conditions[:2] == (f"for {SHORT}", f"base for {LONG}")
+    assert "they disagree, so the typical task decides: E2E −30 % [−31, −29], faster" in found.reasons[0]
+    wins = decide(asked("flash"), rows("flash", short="slower faster faster", long="slower faster faster"))
+    assert wins.ship == "flash"
+    assert wins.conditions[0] == "where the time of a whole task counts (TTFT is slower)"
+    ties = decide(asked("flash"), rows("flash", short="slower faster equivalent", long="slower faster equivalent"))
+    assert ties.ship == "base"
+
+
+@pytest.mark.parametrize("e2e", ["inconclusive", "invalid", None])
+def test_gates_that_disagree_without_a_decided_task_stay_open(e2e: str | None) -> None:
+    words = "slower faster" + (f" {e2e}" if e2e else "")
+    found = decide(asked("flash"), rows("flash", short=words, long="faster faster faster"))
+    assert found.ship is None
+    assert "flash is undecided" in found.reasons[0]
+    assert found.conditions == (f"flash rather than base for {LONG}",)
+
+
+def test_undecided_says_what_is_missing() -> None:
+    open_gate = row("flash", "short.ttft", "inconclusive", 1.02, pairs_needed=14)
+    found = decide(asked("flash"), [open_gate, *rows("flash", long="faster faster faster")])
+    assert found.ship is None
+    assert found.reasons[0].startswith("flash is undecided: TTFT +2.0 %")
+    assert "(inconclusive, about 14 more pairs)" in found.reasons[0]
+
+
+def test_invalid_is_no_verdict() -> None:
+    gate = row("flash", "short.ttft", "invalid", 0.5, reason="the client used 95 % of a core; lower the load")
+    found = decide(asked("flash"), [gate, *rows("flash", long="faster faster faster")])
+    assert found.ship is None
+    assert found.reasons == (
+        "flash cannot be judged, the comparison is invalid: the client used 95 % of a core; lower the load",
+    )
+
+
+def test_garbage_is_never_shipped() -> None:
+    garbage = [QualityNote(candidate="flash", status="garbage", reason="90 % of the outputs are empty")]
+    found = decide(asked("flash"), rows("flash", short="faster faster faster"), garbage)
+    assert found.ship == "base"
+    assert found.reasons[0] == "never flash: 90 % of the outputs are empty"
+    both = [*rows("flash", short="faster faster faster"), *rows("fixed", short="equivalent faster faster")]
+    found = decide(asked("flash", "fixed"), both, garbage)
+    assert found.ship == "fixed"
+    assert found.reasons[-1].startswith("never flash")
+
+
+def test_the_best_of_several() -> None:
+    comparisons = [
+        *rows("flash", short="faster faster", long="slower faster slower"),
+        *rows("fixed", short="faster faster", long="faster faster"),
+        *rows("small", short="equivalent faster", long="equivalent faster"),
+        row("fixed", "short.e2e", "faster", 0.8),
+        row("fixed", "long.e2e", "faster", 0.6),
+        row("small", "short.e2e", "faster", 0.9),
+        row("small", "long.e2e", "faster", 0.9),
+    ]
+    found = decide(asked("flash", "fixed", "small"), comparisons)
+    assert found.ship == "fixed"
+    told = "\n".join(found.reasons)
+    assert f"not flash: TTFT +60 % [+57, +63] in {LONG}" in told
+    assert "small is faster than the base too, but not more so than fixed: typical task −10 % against −31 %" in told
+
+
+def test_a_good_candidate_does_not_wait_for_an_undecided_one() -> None:
+    comparisons = [*rows("flash", short="inconclusive faster"), *rows("fixed", short="faster faster")]
+    found = decide(asked("flash", "fixed"), comparisons)
+    assert found.ship == "fixed"
+    assert any("flash is undecided" in reason for reason in found.reasons)
+
+
+def test_an_undecided_candidate_keeps_the_base_from_being_named() -> None:
+    comparisons = [*rows("flash", short="slower slower"), *rows("fixed", short="inconclusive faster")]
+    found = decide(asked("flash", "fixed"), comparisons)
+    assert found.ship is None
+    assert "fixed is undecided" in found.reasons[0]
+    assert found.conditions == (f"base rather than flash for {SHORT}",)
+
+
+def test_nothing_measured() -> None:
+    assert decide(asked("flash"), []).ship is None
+
+
+def test_conditions_of_quality_and_starts() -> None:
+    fast = rows("flash", short="faster faster faster")
+    once = [Caution(code="one-start", message="m", remedy="r")]
+    ok = [QualityNote(candidate="flash", status="ok", reason="")]
+    assert decide(asked("flash"), fast, ok).conditions == ()
+    assert decide(asked("flash"), fast, ok, once).conditions == ("as far as one start of each server tells",)
+    unfit = [QualityNote(candidate="flash", status="not comparable", reason="one file")]
+    assert decide(asked("flash"), fast, unfit).conditions == ("if its quality suffices (it cannot be compared here)",)
+
+
+def test_resources_are_reasons_not_gates() -> None:
+    memory = row(
+        "flash",
+        "short.e2e",
+        "better",
+        0.55,
+        workload=None,
+        load={},
+        metric="peak_memory_bytes",
+        statistic="peak",
+        unit="B",
+    )
+    found = decide(asked("flash"), [*rows("flash", short="faster faster faster"), memory])
+    assert found.ship == "flash"
+    assert found.reasons[-1] == "flash besides: Memory (peak) −45 % [−46, −44] (better)"
+
+
+def test_order_of_rows_does_not_matter() -> None:
+    comparisons = [*rows("flash", short="faster faster faster", long="slower equivalent slower")]
+    assert decide(asked("flash"), comparisons) == decide(asked("flash"), comparisons[::-1]) or (
+        decide(asked("flash"), comparisons[::-1]).ship == "flash"
+    )
