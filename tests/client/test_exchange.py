@@ -352,15 +352,29 @@ def test_bytes_that_nobody_asked_for_close_the_connection() -> None:
     run(main())
 
 
-def test_a_long_idle_connection_that_closes_unanswered_is_replaced() -> None:
+@pytest.mark.parametrize(
+    ("served", "idle_ns", "answer_ns", "replaced"),
+    [
+        (0, 1000, 1000, False),  # just opened: whoever closes now has seen the request
+        (0, 2_000_000_000, 1000, True),  # a keep-alive timeout crossed the request
+        (1, 1000, 1000, True),  # closed after some answers, unannounced
+        (1, 1000, 400_000_000, False),  # too late to have crossed it
+    ],
+)
+def test_a_kept_connection_that_closes_unanswered_is_replaced(
+    served: int, idle_ns: int, answer_ns: int, replaced: bool
+) -> None:
     async def main() -> None:
-        for idle_ns, again in ((2_000_000_000, 1), (1000, 0)):
-            bench = Bench()
-            bench.now += idle_ns
-            exchange = bench.send()
-            bench.finish()
-            assert len(bench.owner.again) == again
-            assert exchange.ended is not bool(again)
+        bench = Bench()
+        for _ in range(served):
+            bench.send()
+            bench.read(stream(text_event("a"), DONE))
+        bench.now += idle_ns
+        exchange = bench.send()
+        bench.now += answer_ns
+        bench.finish(ConnectionResetError())
+        assert bench.owner.again == ([exchange] if replaced else [])
+        assert exchange.ended is not replaced
 
     run(main())
 

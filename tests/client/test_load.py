@@ -284,6 +284,25 @@ def test_a_kept_connection_that_the_server_closed_is_replaced_and_not_a_failure(
     assert connections >= 3
 
 
+def test_a_server_that_closes_after_two_answers_without_saying_so() -> None:
+    async def main() -> tuple[ClientBlock, list[int]]:
+        async with RawServer(two_each) as server:
+            got = await run_requests(endpoint(server.url), requests(9), ClosedLoop(1))
+            return got, [seen.json["n"] for seen in server.seen]
+
+    answered: dict[int, int] = {}
+
+    async def two_each(seen: Seen, wire: Wire) -> None:
+        answered[seen.connection] = answered.get(seen.connection, 0) + 1
+        await good(seen, wire)
+        if answered[seen.connection] == 2:
+            wire.close()
+
+    got, arrived = run(main())
+    assert [r.error for r in got.records] == [None] * 9
+    assert arrived == list(range(9))  # each arrived once
+
+
 def test_no_request_is_started_after_the_deadline() -> None:
     async def slow(seen: Seen, wire: Wire) -> None:
         await asyncio.sleep(0.2)

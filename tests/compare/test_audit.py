@@ -196,9 +196,13 @@ def test_unknown_contention_is_no_contention() -> None:
 def test_drift_in_the_differences() -> None:
     result = measured({"flash": Arm(drift=0.8)}, rounds=12)
     found = one(result, "drift")
+    assert found.severity == "invalid"
     assert "ttft_s" in found.metrics
     assert row(result, "ttft_s").outcome == "invalid"
     assert row(result, "tpot_s").outcome == "equivalent"
+    far = measured({"flash": Arm(ttft_s=0.2, drift=0.3)}, rounds=12)
+    assert one(far, "drift").severity == "warning"  # four times slower, whatever 9 % of drift add
+    assert row(far, "ttft_s").outcome == "slower"
     common = measured({"base": Arm(drift=0.8), "flash": Arm(drift=0.8)}, rounds=12)
     assert cautions(common, "drift") == []
 

@@ -37,7 +37,7 @@ def test_flags_of_a_command_line_are_settings() -> None:
     c = variant("command", command="vllm serve other --kv-cache-dtype fp8 --port {port}")
     assert {s.setting for s in switches(a, c)} == {"command", "command --enforce-eager"}
     broken = variant("command", command='echo "unclosed')
-    assert [s.setting for s in switches(a, broken)][0] == "command"
+    assert next(s.setting for s in switches(a, broken)) == "command"
 
 
 def test_two_addresses_are_two_servers() -> None:
@@ -55,4 +55,7 @@ def test_values_are_bounded_and_on_one_line() -> None:
 
 @given(st.dictionaries(st.text(max_size=5), st.one_of(st.integers(), st.text(max_size=8), st.none()), max_size=5))
 def test_a_variant_does_not_differ_from_itself(settings: dict[str, Any]) -> None:
-    assert switches(variant(**{"settings": settings}), variant(**{"settings": settings})) == ()
+    assert (
+        switches(Variant(name="a", engine="x", settings=settings), Variant(name="b", engine="x", settings=settings))
+        == ()
+    )

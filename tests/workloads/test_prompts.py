@@ -34,7 +34,7 @@ def _block(factory: PromptFactory, variant: str = "base", visit: str = "c1", **k
 
 
 @pytest.mark.parametrize("name", ALL)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(tokens=st.integers(0, 200), seed=st.integers(0, 2**31), round_=st.integers(0, 50))
 def test_exact_under_every_tokenizer_and_in_every_arm(name: str, tokens: int, seed: int, round_: int) -> None:
     target = tokens + 40  # a nonce alone is 30 letters
@@ -143,6 +143,7 @@ def test_a_nonce_that_costs_more_tokens_is_drawn_again() -> None:
     assert factory.notes == ()
 
 
+@settings(deadline=None, derandomize=True)
 @given(
     blocks=st.lists(
         st.tuples(st.integers(0, 40), st.sampled_from(["base", "flash"]), st.sampled_from(["c1", "c4", "aa"])),

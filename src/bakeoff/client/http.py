@@ -19,8 +19,11 @@ from ..model import ErrorKind
 # How long an answer whose content is over may take to end its HTTP message, before the connection is given up.
 _LINGER_S = 1.0
 _MAX_HEADER_BYTES = 256 * 1024
-# A connection that was idle this long may have been closed by a keep-alive timeout while the request was under way.
+# Servers close kept connections without saying so before: after an idle time, or after a few answers (llama.cpp).
+# A request that crosses such a close on the way is answered by FIN or RST within a round trip, because the server
+# never saw it. Later, or on a connection just opened, the end is taken for what it looks like: a failure.
 _STALE_IDLE_NS = 1_000_000_000
+_STALE_ANSWER_NS = 250_000_000
 # Linux tells a half-closed peer apart; without it, a poll still tells of a hang-up and of errors.
 _HANG_UP = getattr(select, "POLLRDHUP", 0)
 
@@ -95,6 +98,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._stamp = 0
         self._idle_since_ns = 0
+        self._served = 0
         self._stale_possible = False
         self._reset_head()
 
@@ -127,7 +131,7 @@ class Connection(asyncio.Protocol):
         self._exchange = exchange
         self._reset_head()
         self._timer = self._loop.call_later(self._timeout_s, self._expired)
-        self._stale_possible = self._now() - self._idle_since_ns >= _STALE_IDLE_NS
+        self._stale_possible = self._served > 0 or self._now() - self._idle_since_ns >= _STALE_IDLE_NS
         exchange.sent_ns = self._now()
         self._transport.write(exchange.payload)
 
@@ -221,6 +225,7 @@ class Connection(asyncio.Protocol):
             return
         exchange = self._take_exchange()
         exchange.on_complete(self._stamp)
+        self._served += 1
         self._idle_since_ns = self._stamp
         if self._keep_alive:
             self._owner.released(self)
@@ -264,7 +269,7 @@ class Connection(asyncio.Protocol):
             return
         exchange = self._take_exchange()
         if exchange.first_byte_ns is None:
-            if self._stale_possible:
+            if self._stale_possible and now - (exchange.sent_ns or now) <= _STALE_ANSWER_NS:
                 self._owner.stale(exchange)
                 return
             reason = _reason(exc) or "the server closed the connection"

@@ -107,8 +107,8 @@ class Pool:
             self._all_lost.set()
 
     def stale(self, exchange: Exchange) -> None:
-        # Not a hidden retry of a failed request: the server had closed an idle connection and never saw it, and
-        # latency still counts from the scheduled time.
+        # Not a hidden retry of a failed request: the server had closed the connection and never saw it. Latency still
+        # counts from the scheduled time, and on the fresh connection no second replacement is possible.
         self._spawn(exchange)
 
     # Inside.

@@ -82,13 +82,13 @@ def _why_not(experiment: Experiment, other: Standing, best: Standing) -> str:
     if other.acceptable:
         tasks = f"typical task {change(other.task_ratio)} against {change(best.task_ratio)}"
         return f"{other.candidate} is faster than the base too, but not more so than {best.candidate}: {tasks}"
-    if other.has("open") or other.has("invalid") or not other.cells:
-        return _why_unknown(experiment, other)
     lost = [
         f"{numbers(rows)} in {place(experiment, cell.cell)}"
         for cell in other.cells
-        if (rows := [row for row in cell.gates if row.outcome in ("slower", "worse")])
+        if cell.side != "invalid" and (rows := [row for row in cell.gates if row.outcome in ("slower", "worse")])
     ]
+    if not lost and (other.has("open") or other.has("invalid") or not other.cells):
+        return _why_unknown(experiment, other)
     return f"not {other.candidate}: {'; '.join(lost) or 'it is nowhere faster'}"
 
 

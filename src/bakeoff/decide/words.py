@@ -47,12 +47,15 @@ def missing(experiment: Experiment, name: str, cells: Sequence[CellStanding]) ->
     """What an undecided candidate still needs."""
     parts = []
     for standing in cells:
-        rows = [row for row in standing.gates if row.outcome not in _DONE] or list(standing.gates)
-        if standing.by_task and standing.e2e is not None:
-            rows = [standing.e2e]
+        rows = [row for row in standing.gates if row.outcome not in _DONE]
+        lead = ""
+        if standing.by_task:
+            lead = f"{numbers(standing.gates)} disagree, and the typical task does not decide: "
+            rows = [standing.e2e] if standing.e2e is not None else []
         needed = [row.pairs_needed for row in rows if row.pairs_needed]
         more = f", about {max(needed)} more pairs" if needed else ""
-        parts.append(f"{numbers(rows)} in {place(experiment, standing.cell)} ({_outcomes(rows)}{more})")
+        told = f"{numbers(rows)} ({_outcomes(rows)}{more})" if rows else "E2E is not known"
+        parts.append(f"{lead}{told} in {place(experiment, standing.cell)}")
     return f"{name} is undecided: {'; '.join(parts)}"
 
 

@@ -24,6 +24,8 @@ from .switches import Switch, switches
 
 Status = Literal["confirmed", "suspected", "refuted"]
 _WORSE = ("slower", "worse")
+#: Where the flip leads to the base itself, it explains the gap by definition.
+_WHOLE = Interval(point=1.0, low=1.0, high=1.0)
 
 
 class Flip(NamedTuple):
@@ -32,6 +34,7 @@ class Flip(NamedTuple):
     slower: Variant
     other: Variant
     switch: Switch
+    base: str  # name of the base
 
 
 def one_switch_findings(
@@ -62,7 +65,7 @@ def one_switch_findings(
                 known = best.get(flip.switch.setting)
                 if finding is not None and (known is None or _weight(finding) > _weight(known)):
                     best[flip.switch.setting] = finding
-            found += best.values()
+            found += _telling(list(best.values()))
     return tuple(found)
 
 
@@ -73,8 +76,16 @@ def _flips(experiment: Experiment, slower: Variant) -> tuple[Flip, ...]:
         if other.name != slower.name:
             differing = switches(slower, other)
             if len(differing) == 1 and not differing[0].opaque:
-                found.append(Flip(slower, other, differing[0]))
+                found.append(Flip(slower, other, differing[0], experiment.base.name))
     return tuple(found)
+
+
+def _telling(findings: list[Finding]) -> list[Finding]:
+    """Leaves out what adds nothing: other flips beside the only setting that differs from the base, and refuted ones
+    beside a confirmed one."""
+    confirmed = [f for f in findings if f.status == "confirmed"]
+    whole = [f for f in confirmed if f.share == _WHOLE]
+    return whole or [f for f in findings if f.status != "refuted" or not confirmed]
 
 
 def _weight(finding: Finding) -> tuple[int, float]:
@@ -102,7 +113,7 @@ def _finding(
     interval = anytime.interval(series.logs, alpha)
     status = _status(interval, metric, experiment.margin)
     gap = grid.series(base, flip.slower.name, cell.key, metric, row.statistic)
-    share = _share(series, gap, alpha) if flip.other.name != base else Interval(point=1.0, low=1.0, high=1.0)
+    share = _share(series, gap, alpha) if flip.other.name != base else _WHOLE
     against_base = [
         other
         for other in comparisons
@@ -114,7 +125,7 @@ def _finding(
         title=flip.switch.title,
         share=share,
         status=status,
-        evidence=tuple(_evidence(flip, metric, series, interval, status, share, base)),
+        evidence=tuple(_evidence(flip, metric, series, interval, status, share)),
         fix=_fix(flip, against_base, base) if status == "confirmed" else None,
         workload=row.workload,
         load=row.load,
@@ -142,7 +153,7 @@ def _share(effect: Series, gap: Series, alpha: float) -> Interval:
 
 
 def _evidence(
-    flip: Flip, metric: Metric, series: Series, interval: Interval, status: Status, share: Interval, base: str
+    flip: Flip, metric: Metric, series: Series, interval: Interval, status: Status, share: Interval
 ) -> Iterator[str]:
     ratio = ratio_of(interval, 0.0)
     bounds = ""
@@ -153,17 +164,17 @@ def _evidence(
         f"{metric.label} {change(ratio.point)}{bounds} from {flip.slower.name} to {flip.other.name} over "
         f"{series.rounds} pairs, {told.get(status, 'one switch flipped: not decided yet')}"
     )
-    if flip.other.name == base:
-        yield f"it is the only setting in which {flip.slower.name} and {base} differ, so the whole gap is its own"
+    if flip.other.name == flip.base:
+        yield f"it is the only setting in which {flip.slower.name} and {flip.base} differ, so the whole gap is its own"
     elif status == "confirmed" and share.point is not None:
         percent = share.point * 100
         if share.point > 1:
             yield (
-                f"{percent:.0f} % of the gap to {base}: more than the whole of it, because the other changes of "
+                f"{percent:.0f} % of the gap to {flip.base}: more than the whole of it, because the other changes of "
                 f"{flip.slower.name} make it faster"
             )
         else:
-            yield f"{percent:.0f} % of the gap to {base}; {100 - percent:.0f} % stay unexplained"
+            yield f"{percent:.0f} % of the gap to {flip.base}; {100 - percent:.0f} % stay unexplained"
 
 
 def _fix(flip: Flip, rows: Sequence[Comparison], base: str) -> str:

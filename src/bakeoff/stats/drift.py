@@ -67,7 +67,7 @@ def first_change(values: Vector) -> tuple[float, float]:
 
 
 def prediction_bound(sd: float, freedom: int, n: int, alpha: float) -> float:
-    """Largest |mean| of n values that a true mean of 0 explains at level 1 − alpha, given a pooled sd (inf: unknown)."""
+    """Largest |mean| of n values that a true mean of 0 explains at level 1 − alpha, given a pooled sd (else inf)."""
     if freedom < 1 or n < 1 or not math.isfinite(sd):
         return math.inf
     return float(stats.t.ppf(1 - alpha / 2, freedom)) * sd / math.sqrt(n)

@@ -14,8 +14,8 @@ _MAX_STEPS = 40
 # Endings of 1 to 12 letters, for tokenizers to which a whole word is more than one token.
 _ENDINGS = (
     *(".", ",", ";", "!", "?", " a", " I", " it", " on", " of", " the", " and", " was", " this", " that", " then"),
-    *(" again", " there", " always", " before", " without", " through", " together", " suddenly", " afterwards"),
-    *(" everywhere", " apparently", " a b", " a b c", " a b c d", "...", " — ", " 1", " 12", " 1 2 3", "\n", "\n\n"),
+    *(" again", " there", " always", " before", " without", " through", " together", " carefully"),
+    *(" everywhere", " immediately", " a b", " a b c", " a b c d", "...", " — ", " 1", " 12", " 1 2 3", "\n", "\n\n"),
 )
 
 

@@ -160,13 +160,13 @@ class PromptFactory:
         return await self._synthetic(round_, prefixes, indexes)
 
     async def _stand_in(self) -> str:
-        """A nonce of the most frequent cost, in whose place every real one is put; never sent itself."""
+        """A nonce of the median cost, in whose place every real one is put; never sent itself."""
         if self._prefix is None:
             heads = [self._head(("stand-in", self._seed), index) for index in range(_SAMPLED_NONCES)]
             costs = [0] * len(heads)
             if self.tokenizer is not None and self._nonce_words:
                 costs = await self.tokenizer.count(heads)
-            usual = max(sorted(set(costs)), key=costs.count)
+            usual = sorted(costs)[len(costs) // 2]
             self._prefix = heads[costs.index(usual)]
         return self._prefix
 

@@ -19,30 +19,44 @@ from .bench import Bench, count_of
 
 
 def stationarity(bench: Bench) -> Iterator[Caution]:
-    """Drift, dependence and a deviating first pair in the differences of the leading statistics."""
-    drifting: dict[tuple[str, Cell], list[tuple[Draft, float]]] = {}
+    """Drift, dependence and a deviating first pair in the differences of the leading statistics.
+
+    Drift invalidates a row unless even its whole size could not turn the outcome; then it is a warning.
+    """
+    level = limits.DRIFT_P.value / max(1, sum(draft.target.gate for draft in bench.drafts))
+    least = limits.DRIFT_OF_MARGIN.value * log_margin(bench.experiment.margin)
+    drifting: dict[tuple[str, Cell, bool], list[tuple[Draft, float]]] = {}
     for draft in bench.drafts:
         target, logs = draft.target, draft.series.logs
         leading = target.gate or target.statistic == target.metric.statistics[0]
         if target.cell is None or not leading or logs.size < limits.SERIES_PAIRS.value:
             continue
         over_run, p = drift.slope(logs)
-        large = abs(over_run) > limits.DRIFT_OF_MARGIN.value * log_margin(bench.experiment.margin)
-        if p < limits.DRIFT_P.value and large:
-            drifting.setdefault((target.candidate, target.cell), []).append((draft, over_run))
+        if p < level and abs(over_run) > least:
+            key = (target.candidate, target.cell, abs(over_run) < _room(draft))
+            drifting.setdefault(key, []).append((draft, over_run))
         if target.gate:
             yield from _dependence(draft, target.cell)
-    for (candidate, cell), drafts in drifting.items():
+    for (candidate, cell, harmless), drafts in drifting.items():
         told = ", ".join(f"{d.target.metric.label} by {change(math.exp(over_run))}" for d, over_run in drafts)
         yield Caution(
             code="drift",
             message=f"{candidate} against {bench.base} changed from the first pair to the last: {told}",
             remedy="find what changes with time (temperature, memory, other load), then repeat",
-            severity="invalid",
+            severity="warning" if harmless else "invalid",
             variant=candidate,
             cell=cell.key,
             metrics=tuple(dict.fromkeys(d.target.metric.name for d, _ in drafts)),
         )
+
+
+def _room(draft: Draft) -> float:
+    """How far (in log) a row's interval lies beyond the margin; 0 for a row that is not faster, slower, …"""
+    row = draft.comparison
+    if row.outcome not in ("faster", "slower", "better", "worse") or row.ratio.low is None or row.ratio.high is None:
+        return 0.0
+    nearest = min(abs(math.log(row.ratio.low)), abs(math.log(row.ratio.high)))
+    return nearest - log_margin(row.margin)
 
 
 def _dependence(draft: Draft, cell: Cell) -> Iterator[Caution]:
