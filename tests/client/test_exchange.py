@@ -1,23 +1,14 @@
-"""Connection and exchange without a network: bytes are handed to the protocol, at every segmentation."""
+"""One answer, at every segmentation: stamps, tokens, failures."""
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.client.exchange import StreamExchange
-from bakeoff.client.failures import Mask
-from bakeoff.client.http import Connection, Exchange
-from bakeoff.model import RequestRecord
-
+from .bench import record, stream, timeless
 from .server import (
     CLOSING_HEAD,
     DONE,
@@ -27,109 +18,9 @@ from .server import (
     chat_event,
     chunk,
     event,
-    requests,
-    run,
     text_event,
     usage_event,
 )
-
-
-class Transport(asyncio.Transport):
-    def __init__(self) -> None:
-        super().__init__()
-        self.written: list[bytes] = []
-        self.gone = False
-
-    def write(self, data: Any) -> None:
-        self.written.append(bytes(data))
-
-    def is_closing(self) -> bool:
-        return self.gone
-
-    def close(self) -> None:
-        self.gone = True
-
-    abort = close
-
-
-class Owner:
-    def __init__(self) -> None:
-        self.kept = 0
-        self.again: list[Exchange] = []
-
-    def made(self, connection: Connection) -> None: ...
-
-    def released(self, connection: Connection) -> None:
-        self.kept += 1
-
-    def lost(self, connection: Connection) -> None: ...
-
-    def stale(self, exchange: Exchange) -> None:
-        self.again.append(exchange)
-
-
-class Bench:
-    """One connection whose clock counts reads: the stamp of read n is 1000·n."""
-
-    def __init__(self) -> None:
-        self.now = 0
-        self.owner = Owner()
-        self.transport = Transport()
-        self.connection = Connection(self.owner, lambda: self.now, 60.0)
-        self.connection.connection_made(self.transport)
-        self.ends = 0
-        self.crashes: list[BaseException] = []
-
-    def send(self) -> StreamExchange:
-        exchange = StreamExchange(
-            requests(1)[0], b"POST", 0, mask=Mask({}), on_end=self._ended, on_crash=self.crashes.append
-        )
-        self.connection.send(exchange)
-        return exchange
-
-    def _ended(self, _exchange: StreamExchange) -> None:
-        self.ends += 1
-
-    def read(self, *parts: bytes) -> None:
-        for part in parts:
-            self.now += 1000
-            if not self.transport.gone:
-                self.connection.data_received(part)
-
-    def finish(self, error: Exception | None = None) -> None:
-        self.now += 1000
-        if error is None:
-            self.connection.eof_received()
-        self.connection.connection_lost(error)
-
-
-def record(*parts: bytes, eof: bool = True, error: Exception | None = None) -> RequestRecord:
-    """The record of an answer that arrived in these reads."""
-
-    async def main() -> RequestRecord:
-        bench = Bench()
-        exchange = bench.send()
-        bench.read(*parts)
-        if eof:
-            bench.finish(error)
-        assert bench.ends == 1
-        assert not bench.crashes
-        return exchange.record()
-
-    return run(main())
-
-
-def stream(*events: bytes) -> bytes:
-    return SSE_HEAD + b"".join(chunk(e) for e in events) + END
-
-
-def timeless(r: RequestRecord) -> dict[str, Any]:
-    fields: dict[str, Any] = msgspec.to_builtins(r)
-    for name in tuple(fields):
-        if name.endswith("_ns") or name == "chunk_coalesced":
-            del fields[name]
-    return fields
-
 
 CHAT = stream(
     chat_event(role="assistant", content=""),
@@ -309,100 +200,3 @@ def test_a_50k_token_line_is_no_problem() -> None:
     whole = stream(text_event(text, "stop"), usage_event(5, 50_000), DONE)
     r = record(*(whole[i : i + 65536] for i in range(0, len(whole), 65536)))
     assert (r.error, r.text, len(r.chunk_ns)) == (None, text, 1)
-
-
-def test_keep_alive_and_a_second_answer_on_the_same_connection() -> None:
-    async def main() -> None:
-        bench = Bench()
-        first = bench.send()
-        bench.read(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + stream(text_event("a"), DONE))
-        assert (bench.ends, bench.owner.kept) == (1, 1)
-        second = bench.send()
-        bench.read(stream(text_event("b"), DONE))
-        assert (first.record().text, second.record().text) == ("a", "b")
-        assert bench.owner.kept == 2
-        assert not bench.transport.gone
-
-    run(main())
-
-
-@pytest.mark.parametrize("head", [CLOSING_HEAD, b"HTTP/1.0 200 OK\r\n\r\n"])
-def test_a_connection_that_the_server_will_close_is_not_kept(head: bytes) -> None:
-    async def main() -> None:
-        bench = Bench()
-        bench.send()
-        bench.read(head + text_event("a") + DONE)
-        bench.finish()
-        assert (bench.ends, bench.owner.kept) == (1, 0)
-
-    run(main())
-
-
-def test_bytes_that_nobody_asked_for_close_the_connection() -> None:
-    async def main() -> None:
-        bench = Bench()
-        exchange = bench.send()
-        bench.read(stream(text_event("a"), DONE) + answer("200 OK", b"more"))
-        assert bench.transport.gone
-        assert exchange.record().text == "a"
-        other = Bench()
-        other.read(answer("408 Request Timeout", b""))
-        assert other.transport.gone
-
-    run(main())
-
-
-@pytest.mark.parametrize(
-    ("served", "idle_ns", "answer_ns", "replaced"),
-    [
-        (0, 1000, 1000, False),  # just opened: whoever closes now has seen the request
-        (0, 2_000_000_000, 1000, True),  # a keep-alive timeout crossed the request
-        (1, 1000, 1000, True),  # closed after some answers, unannounced
-        (1, 1000, 400_000_000, False),  # too late to have crossed it
-    ],
-)
-def test_a_kept_connection_that_closes_unanswered_is_replaced(
-    served: int, idle_ns: int, answer_ns: int, replaced: bool
-) -> None:
-    async def main() -> None:
-        bench = Bench()
-        for _ in range(served):
-            bench.send()
-            bench.read(stream(text_event("a"), DONE))
-        bench.now += idle_ns
-        exchange = bench.send()
-        bench.now += answer_ns
-        bench.finish(ConnectionResetError())
-        assert bench.owner.again == ([exchange] if replaced else [])
-        assert exchange.ended is not replaced
-
-    run(main())
-
-
-def test_a_bug_of_ours_is_not_taken_for_a_failure_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_self: StreamExchange, _data: bytes, _now: int) -> None:
-        raise RuntimeError("bug")
-
-    monkeypatch.setattr(StreamExchange, "on_data", broken)
-
-    async def main() -> Sequence[BaseException]:
-        bench = Bench()
-        bench.send()
-        bench.read(stream(text_event("a")))
-        return bench.crashes
-
-    assert [str(e) for e in run(main())] == ["bug"]
-
-
-def test_a_hang_up_is_seen_before_the_event_loop_sees_it() -> None:
-    async def main() -> None:
-        ours, theirs = socket.socketpair()
-        loop = asyncio.get_running_loop()
-        transport, connection = await loop.create_connection(lambda: Connection(Owner(), lambda: 0, 60.0), sock=ours)
-        assert connection.usable
-        theirs.close()
-        assert not connection.usable
-        transport.abort()
-        await asyncio.sleep(0)
-
-    run(main())

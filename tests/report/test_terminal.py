@@ -61,6 +61,7 @@ Quality         not measured: no quality task was run
 Ship fixed.
   faster than base in every gate
 
+Stopped  every gate is decided after 8 rounds
 Saved    runs/k3f9   report: runs/k3f9/report.html
 """)
 
@@ -119,6 +120,7 @@ Warn     flash · long 2048/32, 1 at a time: other processes used 0.6 of 2 cores
          → close what runs beside the benchmark, or pin it to other cores
 Note     flash: 2 of 192 requests to flash timed out
          → see requests/ for the moments; raise request_timeout if the server was still working
+Stopped  every gate is decided after 8 rounds
 Saved    runs/20260714-101502-smaller-everything-k3f9
          report: runs/20260714-101502-smaller-everything-k3f9/report.html
 """)
@@ -156,6 +158,7 @@ No decision.
 
 Invalid  TTFT, TPOT: the client was late: median send delay 4.1 ms is 2.4 % of TTFT
          → run the client on a quieter machine
+Stopped  every gate is decided after 8 rounds
 Saved    runs/k3f9   report: runs/k3f9/report.html
 """)
 
@@ -182,6 +185,7 @@ Quality         not measured: no quality task was run
 No decision.
   TTFT is undecided
 
+Stopped  every gate is decided after 8 rounds
 Saved    runs/k3f9   report: runs/k3f9/report.html
 """)
 
@@ -216,6 +220,7 @@ Quality     not measured: no quality task was run
 No decision.
   one round decides nothing
 
+Stopped  every gate is decided after 8 rounds
 Saved    runs/k3f9   report: runs/k3f9/report.html
 """)
 

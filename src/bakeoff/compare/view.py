@@ -186,7 +186,8 @@ def _findings(result: Result, experiment: Experiment, clean: Cleaner) -> tuple[F
             for f in findings
         )
         shares = [f.share.point for f in findings if f.share and f.share.point is not None and f.status != "refuted"]
-        if shares and abs(rest := 1 - sum(shares)) >= 0.005:
+        # More than the whole gap (the other changes pull the other way) leaves no remainder to name.
+        if shares and (rest := 1 - sum(shares)) >= 0.005:
             views.append(
                 FindingView(
                     candidate=candidate,

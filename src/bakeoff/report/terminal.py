@@ -177,12 +177,13 @@ class _Page:
 
     def _saved(self) -> list[str]:
         path = self.view.run_path
+        stopped = self._labelled("Stopped", self.view.stop_reason) if self.view.stop_reason else []
         if not path:
-            return []
+            return stopped
         report = f"report: {path.rstrip('/')}/report.html"
         if 9 + _columns(path) + 3 + _columns(report) <= self.width:
-            return self._labelled("Saved", f"{path}   {report}")
-        return [*self._labelled("Saved", path), *self._labelled("", report)]
+            return [*stopped, *self._labelled("Saved", f"{path}   {report}")]
+        return [*stopped, *self._labelled("Saved", path), *self._labelled("", report)]
 
     def _labelled(self, label: str, text: str, style: str = "bold") -> list[str]:
         lines = _wrap(" " * 9 + text, self.width, indent=9)
