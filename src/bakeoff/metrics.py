@@ -118,7 +118,7 @@ METRICS: dict[str, Metric] = {
             kind="start",
             scope="start",
             statistics=("mean",),
-            formula="spawn → first token of the first request",
+            formula="spawn → ready, plus the time to the first token of the first request",
         ),
         Metric(
             name="ready_s",

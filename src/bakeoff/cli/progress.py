@@ -66,17 +66,17 @@ class TerminalProgress(Progress):
         self._looked_at = time.monotonic()
         if self._live is None and not self._quiet:
             left = "" if remaining_s is None else f" · about {seconds(remaining_s)} left"
-            self._console.print(f"round {rounds}{left} · {estimate}", markup=False)
+            self._console.print(f"round {rounds}{left} · {estimate}", markup=False, soft_wrap=True)
         self._draw()
 
     def note(self, text: str) -> None:
         if not self._quiet:
-            self._console.print(f"! {text}", markup=False)
+            self._console.print(f"! {text}", markup=False, soft_wrap=True)
 
     def say(self, text: str) -> None:
         """A line that stays."""
         if not self._quiet:
-            self._console.print(text, markup=False)
+            self._console.print(text, markup=False, soft_wrap=True)
 
     def _draw(self) -> None:
         if self._live is None:

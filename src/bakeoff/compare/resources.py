@@ -12,7 +12,6 @@ from ..model import Start
 from ..stats.estimators import log_ratio
 from .pairs import Series
 
-_SPANS = {"cold_start_s": ("spawn_ns", "first_token_ns"), "ready_s": ("spawn_ns", "ready_ns")}
 _PEAKS = {
     "peak_memory_bytes": "peak_anon_bytes",
     "peak_mapped_bytes": "peak_mapped_bytes",
@@ -22,11 +21,20 @@ _PEAKS = {
 
 def start_value(start: Start, metric: Metric) -> float:
     """One metric of one start, in the metric's unit; NaN where it was not seen."""
-    if metric.name in _SPANS:
-        first, last = (getattr(start, field) for field in _SPANS[metric.name])
-        return math.nan if first is None or last is None or last <= first else (last - first) / 1e9
+    if metric.name == "ready_s":
+        return _span(start.spawn_ns, start.ready_ns)
+    if metric.name == "cold_start_s":
+        if start.first_request_ns is None or start.ready_ns is None:
+            return _span(start.spawn_ns, start.first_token_ns)
+        # Between the two the harness builds its prompts: its own time, not the server's.
+        return _span(start.spawn_ns, start.ready_ns) + _span(start.first_request_ns, start.first_token_ns)
     peak = getattr(start, _PEAKS[metric.name])
     return float(peak) if peak else math.nan
+
+
+def _span(first: int | None, last: int | None) -> float:
+    """Seconds between two stamps; NaN where one is missing."""
+    return math.nan if first is None or last is None or last <= first else (last - first) / 1e9
 
 
 def start_series(starts: Sequence[Start], base: str, other: str, metric: Metric) -> Series:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 import math
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..client import ClientBlock, ClosedLoop, HttpClient, OpenLoop, PreparedRequest, Timeouts, run_requests
-from ..errors import EndpointError, EngineError
+from ..errors import EngineError
 from ..model import Block, Experiment, RequestRecord, Sample, Workload
 from ..workloads import derive_seed, draw_schedule
 from .counters import read_cache_counters
@@ -21,9 +20,8 @@ from .progress import Progress
 from .prompting import PromptSources
 from .residents import Resident, Residents
 from .telemetry import Telemetry
-from .warmup import is_stable
+from .warming import Warmer, death
 
-_WARM_ROUND = 1_000_000  # prompts of warm-up come from rounds that are never measured
 _NONCE_SHOWN = 60  # characters of the first prompt kept as a sample of the block's nonce
 _MAX_PREPARED = 20_000  # requests prepared for a block that is limited by time
 
@@ -44,7 +42,7 @@ class BlockMeasurer:
     def __init__(self, experiment: Experiment, residents: Residents, telemetry: Telemetry, progress: Progress) -> None:
         self._experiment = experiment
         self.prompts = PromptSources(experiment)
-        self._residents = residents
+        self._warmer = Warmer(experiment, residents, self.prompts)
         self._telemetry = telemetry
         self._progress = progress
 
@@ -59,11 +57,9 @@ class BlockMeasurer:
     ) -> MeasuredBlock:
         """Warms the cell if this start has not seen it, then measures. Raises EngineError when nothing answers."""
         workload = self._experiment.workload(step.cell.workload)
-        warmup: list[RequestRecord] = []
-        if step.cell.key not in resident.warm:
-            self._progress.phase(f"warming up {step.variant} · {step.cell.key}")
-            warmup = await self._warm(resident, step, workload, deadline_ns)
-        requests, stable, typical_s = resident.warm[step.cell.key]
+        self._progress.phase(f"warming up {step.variant} · {step.cell.key}")
+        warmup = await self._warmer.prepare(resident, step, workload, deadline_ns)
+        _, stable, typical_s = resident.warm[step.cell.key]
         count = _request_count(workload, step, typical_s)
         endpoint = resident.server.endpoint
         prepared = await self.prompts.block(
@@ -74,22 +70,7 @@ class BlockMeasurer:
             visit=f"{step.kind}/{step.cell.key}",
             count=count,
         )
-        load: ClosedLoop | OpenLoop
-        end_ns: int | None = None
-        if step.cell.kind == "open":
-            offsets = draw_schedule(
-                workload.load,
-                step.cell.level,
-                count=workload.block.requests,
-                seconds=workload.block.seconds,
-                seed=derive_seed(self._experiment.seed, "schedule", step.round, step.cell.key),
-            )
-            load = OpenLoop(offsets_ns=offsets[: len(prepared)])
-            prepared = prepared[: len(offsets)]
-        else:
-            load = ClosedLoop(concurrency=round(step.cell.level))
-            if workload.block.seconds is not None:
-                end_ns = time.monotonic_ns() + int(workload.block.seconds * 1e9)
+        load, prepared, end_ns = self._load(workload, step, prepared)
         self._progress.block_started(step, 0 if end_ns else len(prepared))
         client, samples, cache, died = await self._run(resident, prepared, load, end_ns, on_request)
         block = Block(
@@ -107,7 +88,7 @@ class BlockMeasurer:
             window_ns=steady_window(client, step),
             requests=len(client.records),
             errors=sum(r.error is not None for r in client.records),
-            warmup_requests=requests,
+            warmup_requests=len(warmup),
             warmup_stable=stable,
             cache_hit_tokens=cache[0],
             cache_query_tokens=cache[1],
@@ -119,6 +100,23 @@ class BlockMeasurer:
             ),
         )
         return MeasuredBlock(block, client.records, samples, warmup, died)
+
+    def _load(
+        self, workload: Workload, step: Step, prepared: list[PreparedRequest]
+    ) -> tuple[ClosedLoop | OpenLoop, list[PreparedRequest], int | None]:
+        """The load of a block, the requests it can use, and when it stops to send (closed loop by time)."""
+        seconds = workload.block.seconds
+        if step.cell.kind == "closed":
+            end_ns = None if seconds is None else time.monotonic_ns() + int(seconds * 1e9)
+            return ClosedLoop(concurrency=round(step.cell.level)), prepared, end_ns
+        offsets = draw_schedule(
+            workload.load,
+            step.cell.level,
+            count=workload.block.requests,
+            seconds=seconds,
+            seed=derive_seed(self._experiment.seed, "schedule", step.round, step.cell.key),
+        )
+        return OpenLoop(offsets_ns=offsets[: len(prepared)]), prepared[: len(offsets)], None
 
     async def _run(
         self,
@@ -163,101 +161,6 @@ class BlockMeasurer:
         if before is None or after is None or after.queries < before.queries:
             return client, samples, (None, None), None
         return client, samples, (round(after.hits - before.hits), round(after.queries - before.queries)), None
-
-    async def _warm(
-        self, resident: Resident, step: Step, workload: Workload, deadline_ns: int | None
-    ) -> list[RequestRecord]:
-        """Sends unmeasured requests until latencies agree, within the experiment's limits."""
-        limits = self._experiment.warmup
-        concurrency = round(step.cell.level) if step.cell.kind == "closed" else 1
-        window = max(1, concurrency)
-        records: list[RequestRecord] = []
-        stable: bool | None = None
-        end_ns = time.monotonic_ns() + int(limits.max_seconds * 1e9)
-        if deadline_ns is not None:
-            end_ns = min(end_ns, deadline_ns)
-        endpoint = resident.server.endpoint
-        while not stable and len(records) < max(limits.max_requests, 2 * window):
-            if len(records) >= max(limits.min_requests, window) and time.monotonic_ns() > end_ns:
-                break
-            batch = await self.prompts.block(
-                endpoint,
-                workload,
-                warmup=True,
-                round=_WARM_ROUND + len(records),
-                variant=step.variant,
-                visit=f"warm/{resident.start.id}/{step.cell.key}",
-                count=window,
-            )
-            client = await run_requests(
-                endpoint,
-                batch,
-                ClosedLoop(concurrency=concurrency),
-                timeouts=Timeouts(connect_s=endpoint.connect_timeout_s, request_s=endpoint.request_timeout_s),
-                check=resident.server.check,
-            )
-            records += client.records
-            self._see_first_token(resident, client.records)
-            _refuse_hopeless(resident, records)
-            if len(records) >= limits.min_requests:
-                stable = is_stable(_latencies(records), window)
-                if limits.min_requests >= limits.max_requests and len(records) >= limits.min_requests:
-                    break
-        latencies = _latencies(records)
-        typical = statistics.median(latencies[-window:]) if latencies else 1.0
-        resident.warm[step.cell.key] = (len(records), stable, typical)
-        return records
-
-    def _see_first_token(self, resident: Resident, records: Sequence[RequestRecord]) -> None:
-        stamps = [r.first_token_ns for r in records if r.first_token_ns is not None]
-        if stamps:
-            self._residents.first_token(resident, min(stamps))
-
-
-def death(resident: Resident) -> EngineError | None:
-    try:
-        resident.server.check()
-    except EngineError as error:
-        return error
-    return None
-
-
-def _latencies(records: Sequence[RequestRecord]) -> list[float]:
-    """E2E latencies [s] of the requests that succeeded."""
-    return [
-        (r.last_token_ns - r.scheduled_ns) / 1e9 for r in records if r.error is None and r.last_token_ns is not None
-    ]
-
-
-_REMEDIES = {
-    "auth": "give the key as `api_key: ${VAR}` and export VAR",
-    "not_found": "check `url`, `model` and the workload's `api` (completions or chat)",
-    "garbage": "the URL must be an OpenAI-compatible server that streams server-sent events",
-    "rate_limited": "set `requests_per_minute` for this variant",
-    "timeout": "raise `request_timeout` of this variant, or shorten the outputs",
-    "connect": "check that the server is running and that its URL is right",
-}
-
-
-def _refuse_hopeless(resident: Resident, records: Sequence[RequestRecord]) -> None:
-    """Nobody wants forty rounds of the same error: when every warm-up request failed, say why and end."""
-    failed = [r for r in records if r.error is not None]
-    if not failed or len(failed) < len(records):
-        return
-    last = failed[-1]
-    if last.error == "rate_limited" and len(failed) < 4:
-        return
-    resident.server.check()  # a dead server explains it better, with its log
-    raise all_failed(resident, last, "every warm-up request failed")
-
-
-def all_failed(resident: Resident, last: RequestRecord, what: str) -> EndpointError:
-    """The error for a server that answers nothing usable, with the last failure and its usual remedy."""
-    return EndpointError(
-        f"{what} ({last.error}): {last.error_message or 'no further message'}",
-        where=f"variant {resident.variant}, {resident.server.endpoint.base_url}",
-        remedy=_REMEDIES.get(last.error or "", "look at the server's log"),
-    )
 
 
 def _request_count(workload: Workload, step: Step, typical_s: float) -> int:

@@ -69,6 +69,8 @@ class Residents:
         self._progress = progress
         self._up: dict[tuple[str, BlockKind, int], Resident] = {}
         self._seen: set[str] = set()
+        self._last: tuple[str, BlockKind, int] | None = None
+        self.was_idle = False  # another server was asked since the current one was
         self.environment = Environment()
 
     def get(self, step: Step) -> tuple[Resident, float]:
@@ -77,6 +79,7 @@ class Residents:
         Raises EngineError when it cannot be started.
         """
         key = self._key(step)
+        self.was_idle, self._last = self._last != key, key
         if key in self._up:
             return self._up[key], 0.0
         if self._experiment.resident == "one":
@@ -131,10 +134,10 @@ class Residents:
         self.environment = msgspec.structs.replace(self.environment, variants=variants)
         self._sink.write_environment(self.environment)
 
-    def first_token(self, resident: Resident, at_ns: int) -> None:
-        """The first token after a start completes its cold start."""
+    def first_token(self, resident: Resident, due_ns: int, at_ns: int) -> None:
+        """The first token after a start (of the request that was due then) completes its cold start."""
         if resident.start.first_token_ns is None and resident.start.spawn_ns is not None:
-            resident.start = msgspec.structs.replace(resident.start, first_token_ns=at_ns)
+            resident.start = msgspec.structs.replace(resident.start, first_request_ns=due_ns, first_token_ns=at_ns)
             self._sink.write_start(resident.start)
 
     def stop(self, key: tuple[str, BlockKind, int]) -> None:

@@ -12,13 +12,14 @@ import msgspec
 from ..client import loop_runner
 from ..errors import EngineError
 from ..model import BlockKind, Engine, Environment, Experiment, Look, Stop
-from .block import BlockMeasurer, MeasuredBlock, all_failed, death
+from .block import BlockMeasurer, MeasuredBlock
 from .budget import Ledger
 from .environment import machine_fingerprint
 from .plan import Plan, Step
 from .progress import Progress
 from .residents import Resident, Residents, StartSink, refuse_change
 from .telemetry import Telemetry
+from .warming import all_failed, death
 
 
 class RunSink(StartSink, Protocol):

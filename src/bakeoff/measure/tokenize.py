@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,13 +20,9 @@ class HttpTokenizer:
 
     async def count(self, texts: Sequence[str]) -> list[int]:
         """Token counts, in the order of the texts. Raises EndpointError when the answer has no tokens."""
-        gate = asyncio.Semaphore(8)
-
-        async def one(text: str) -> int:
-            async with gate:
-                return await self._count(text)
-
-        return list(await asyncio.gather(*(one(text) for text in texts)))
+        # One after the other over one connection: servers with a thread a connection (llama.cpp) would let further
+        # ones wait until an idle one times out, which takes seconds.
+        return [await self._count(text) for text in texts]
 
     async def _count(self, text: str) -> int:
         body: dict[str, Any]

@@ -145,6 +145,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     alive_ns: int | None = None  # the process exists
     port_ns: int | None = None  # its port accepts connections
     ready_ns: int | None = None  # its readiness probe says so (model loaded)
+    first_request_ns: int | None = None  # when the first request was due: the harness pauses between ready and this
     first_token_ns: int | None = None  # first generated token of the first request
     stopped_ns: int | None = None
     peak_anon_bytes: int | None = None

@@ -52,6 +52,8 @@ def build_params(settings: dict[str, Any]) -> Any:
         # llama.cpp divides its context among the slots; ours is the context of each.
         "n_ctx": settings["context"] * settings["parallel"],
         "n_parallel": settings["parallel"],
+        # A connection occupies a thread, also an idle one; the default of a small machine lets requests wait for them.
+        "n_threads_http": settings["parallel"] + 16,
         "kv_unified": False,
         "n_batch": settings["batch"],
         "n_ubatch": settings["ubatch"],

@@ -1,0 +1,145 @@
+"""Bringing a server to its steady state before a block, and telling a hopeless one from a cold one."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+
+from ..client import ClosedLoop, Timeouts, run_requests
+from ..errors import EndpointError, EngineError
+from ..model import Experiment, RequestRecord, Workload
+from .plan import Step
+from .prompting import PromptSources
+from .residents import Resident, Residents
+from .warmup import is_stable
+
+_WARM_ROUND = 1_000_000  # prompts of warm-up come from rounds that are never measured
+
+
+class Warmer:
+    """Sends unmeasured requests: until latencies agree after a start, a few where a warm server stood idle."""
+
+    def __init__(self, experiment: Experiment, residents: Residents, prompts: PromptSources) -> None:
+        self._experiment = experiment
+        self._residents = residents
+        self._prompts = prompts
+        self._sent = 0
+
+    async def prepare(
+        self, resident: Resident, step: Step, workload: Workload, deadline_ns: int | None
+    ) -> list[RequestRecord]:
+        """Readies the server for a block of this cell; returns what it sent. Raises EngineError when nothing answers.
+
+        A server that stood idle while another one worked has lost its caches (and its cores their clocks): the first
+        request after that is slower by tens of percent, in every arm alike, which is noise in short blocks.
+        """
+        if step.cell.key not in resident.warm:
+            return await self._warm(resident, step, workload, deadline_ns)
+        if self._residents.was_idle:
+            return await self._batch(resident, step, workload)
+        return []
+
+    async def _warm(
+        self, resident: Resident, step: Step, workload: Workload, deadline_ns: int | None
+    ) -> list[RequestRecord]:
+        limits = self._experiment.warmup
+        window = _concurrency(step)
+        most = limits.max_requests if window == 1 else max(limits.max_requests, 2 * window)
+        records: list[RequestRecord] = []
+        stable: bool | None = None
+        end_ns = time.monotonic_ns() + int(limits.max_seconds * 1e9)
+        if deadline_ns is not None:
+            end_ns = min(end_ns, deadline_ns)
+        while not stable and len(records) < most:
+            if len(records) >= max(limits.min_requests, window) and time.monotonic_ns() > end_ns:
+                break
+            records += await self._batch(resident, step, workload)
+            self._see_first_token(resident, records)
+            refuse_hopeless(resident, records)
+            if len(records) >= limits.min_requests:
+                stable = is_stable(_latencies(records), window)
+        latencies = _latencies(records)
+        typical = statistics.median(latencies[-window:]) if latencies else 1.0
+        resident.warm[step.cell.key] = (len(records), stable, typical)
+        return records
+
+    async def _batch(self, resident: Resident, step: Step, workload: Workload) -> list[RequestRecord]:
+        """As many requests as the cell has at a time, with prompts that are never measured."""
+        endpoint = resident.server.endpoint
+        count = _concurrency(step)
+        prepared = await self._prompts.block(
+            endpoint,
+            workload,
+            warmup=True,
+            round=_WARM_ROUND + self._sent,
+            variant=step.variant,
+            visit=f"warm/{resident.start.id}/{step.cell.key}",
+            count=count,
+        )
+        self._sent += 1
+        client = await run_requests(
+            endpoint,
+            prepared,
+            ClosedLoop(concurrency=count),
+            timeouts=Timeouts(connect_s=endpoint.connect_timeout_s, request_s=endpoint.request_timeout_s),
+            check=resident.server.check,
+        )
+        return client.records
+
+    def _see_first_token(self, resident: Resident, records: Sequence[RequestRecord]) -> None:
+        seen = [(r.first_token_ns, r.scheduled_ns) for r in records if r.first_token_ns is not None]
+        if seen:
+            at_ns, due_ns = min(seen)
+            self._residents.first_token(resident, due_ns, at_ns)
+
+
+def _concurrency(step: Step) -> int:
+    return max(1, round(step.cell.level)) if step.cell.kind == "closed" else 1
+
+
+def death(resident: Resident) -> EngineError | None:
+    """The error that says how the server ended, or None while it lives."""
+    try:
+        resident.server.check()
+    except EngineError as error:
+        return error
+    return None
+
+
+def _latencies(records: Sequence[RequestRecord]) -> list[float]:
+    """E2E latencies [s] of the requests that succeeded."""
+    return [
+        (r.last_token_ns - r.scheduled_ns) / 1e9 for r in records if r.error is None and r.last_token_ns is not None
+    ]
+
+
+_REMEDIES = {
+    "auth": "give the key as `api_key: ${VAR}` and export VAR",
+    "not_found": "check `url`, `model` and the workload's `api` (completions or chat)",
+    "garbage": "the URL must be an OpenAI-compatible server that streams server-sent events",
+    "rate_limited": "set `requests_per_minute` for this variant",
+    "timeout": "raise `request_timeout` of this variant, or shorten the outputs",
+    "connect": "check that the server is running and that its URL is right",
+}
+
+
+def refuse_hopeless(resident: Resident, records: Sequence[RequestRecord]) -> None:
+    """Nobody wants forty rounds of the same error: when every warm-up request failed, say why and end."""
+    failed = [r for r in records if r.error is not None]
+    if not failed or len(failed) < len(records):
+        return
+    last = failed[-1]
+    if last.error == "rate_limited" and len(failed) < 4:
+        return
+    resident.server.check()  # a dead server explains it better, with its log
+    raise all_failed(resident, last, "every warm-up request failed")
+
+
+def all_failed(resident: Resident, last: RequestRecord, what: str) -> EndpointError:
+    """The error for a server that answers nothing usable, with the last failure and its usual remedy."""
+    return EndpointError(
+        f"{what} ({last.error}): {last.error_message or 'no further message'}",
+        where=f"variant {resident.variant}, {resident.server.endpoint.base_url}",
+        remedy=_REMEDIES.get(last.error or "", "look at the server's log"),
+    )
