@@ -223,8 +223,8 @@ def test_look_tells_what_is_missing() -> None:
     found = look(asked, result, 4)
     assert found.stop is None
     assert found.more_rounds is not None
-    assert found.estimate.startswith("chat/c1 TTFT ")
-    assert "TPOT +" in found.estimate
+    assert found.estimate[0].startswith("chat/c1 TTFT ")
+    assert "TPOT +" in found.estimate[1]
 
 
 def test_ttfo_appears_only_where_it_differs() -> None:

@@ -7,12 +7,10 @@ from typing import Literal
 
 import msgspec
 
-from ..compare import compare_blocks, stop_reason
+from ..compare import compare_blocks, look
 from ..decide import decide
 from ..explain import one_switch_findings
-from ..metrics import METRICS
-from ..model import BlockData, Comparison, Experiment, Look, Result, Start
-from ..units import change
+from ..model import BlockData, Experiment, Look, Result, Start
 
 State = Literal["running", "complete", "interrupted", "failed"]
 
@@ -50,28 +48,4 @@ class Judge:
 
     def __call__(self, rounds_done: int) -> Look:
         result = compare_blocks(self._experiment, self._blocks(), self._starts(), run="", state="running")
-        gates = [row for row in result.comparisons if row.gate]
-        needed = [row.pairs_needed for row in gates if row.pairs_needed]
-        return Look(
-            stop=stop_reason(self._experiment, result, rounds_done),
-            estimate=running_estimate(gates),
-            more_rounds=max(needed) if needed else None,
-        )
-
-
-def running_estimate(gates: Sequence[Comparison]) -> str:
-    """One line: each gate's change so far, the word only where there is one."""
-    return " · ".join(f"{_name(row)} {_state(row)}" for row in gates)
-
-
-def _name(row: Comparison) -> str:
-    load = next(iter(row.load.values()), None)
-    where = f"{row.workload}@{load:g}" if load is not None else row.workload
-    return f"{row.candidate} {where} {METRICS[row.metric].label}"
-
-
-def _state(row: Comparison) -> str:
-    interval = ""
-    if row.ratio.low is not None and row.ratio.high is not None:
-        interval = f" [{change(row.ratio.low, unit=False)}, {change(row.ratio.high, unit=False)}]"
-    return f"{change(row.ratio.point)}{interval} {row.outcome}"
+        return look(self._experiment, result, rounds_done)

@@ -17,6 +17,8 @@ from ..measure.plan import Step
 from ..measure.progress import Progress
 from ..units import seconds
 
+_SHOWN = 12  # gates in the live display
+
 
 class TerminalProgress(Progress):
     """Live on a terminal; plain lines, one a round, otherwise."""
@@ -30,7 +32,7 @@ class TerminalProgress(Progress):
         self._phase = ""
         self._total = 0
         self._count = 0
-        self._estimate = ""
+        self._estimate: tuple[str, ...] = ()
         self._remaining: float | None = None
         self._looked_at = time.monotonic()
         self._drawn_at = 0.0
@@ -61,12 +63,12 @@ class TerminalProgress(Progress):
         if time.monotonic() - self._drawn_at >= 1.0:
             self._draw()
 
-    def round_done(self, rounds: int, remaining_s: float | None, estimate: str) -> None:
+    def round_done(self, rounds: int, remaining_s: float | None, estimate: tuple[str, ...]) -> None:
         self._round, self._estimate, self._remaining = rounds, estimate, remaining_s
         self._looked_at = time.monotonic()
         if self._live is None and not self._quiet:
             left = "" if remaining_s is None else f" · about {seconds(remaining_s)} left"
-            self._console.print(f"round {rounds}{left} · {estimate}", markup=False, soft_wrap=True)
+            self._console.print(f"round {rounds}{left} · {' · '.join(estimate)}", markup=False, soft_wrap=True)
         self._draw()
 
     def note(self, text: str) -> None:
@@ -87,8 +89,10 @@ class TerminalProgress(Progress):
         if self._remaining is not None:
             left = max(0.0, self._remaining - (time.monotonic() - self._looked_at))
             text.append(f"\nabout {seconds(left)} left", style="dim")
-        if self._estimate:
-            text.append(f"\nso far  {self._estimate}", style="dim")
+        for i, line in enumerate(self._estimate[:_SHOWN]):
+            text.append(f"\n{'so far' if i == 0 else '      '}  {line}", style="dim")
+        if len(self._estimate) > _SHOWN:
+            text.append(f"\n        and {len(self._estimate) - _SHOWN} more gates", style="dim")
         text.no_wrap = True
         text.overflow = "ellipsis"
         self._live.update(text, refresh=True)

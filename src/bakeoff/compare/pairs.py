@@ -53,10 +53,13 @@ class Grid:
         self.experiment = experiment
         names = {variant.name for variant in experiment.variants}
         self._places: dict[tuple[str, str, BlockKind], dict[int, Requests]] = {}
+        self.repeated: dict[str, int] = {}  # cell → blocks that a later one of the same place replaces
         for data in sorted(blocks, key=lambda b: b.block.id):  # a repeated block replaces the earlier one
             block = data.block
             if block.variant in names and len(data):
                 place = self._places.setdefault((block.variant, block.cell, block.kind), {})
+                if block.round in place:
+                    self.repeated[block.cell] = self.repeated.get(block.cell, 0) + 1
                 place[block.round] = extract(data)
 
     def arm(self, variant: str, cell: str, kind: BlockKind = "measure") -> list[Requests]:

@@ -30,12 +30,12 @@ def stop_reason(experiment: Experiment, result: Result, rounds_done: int) -> str
 
 
 def look(experiment: Experiment, result: Result, rounds_done: int) -> Look:
-    """Stop or go on, with the running estimate in one line and the rounds that undecided gates still need."""
+    """Stop or go on, with the running estimate (a line a gate) and the rounds that undecided gates still need."""
     open_gates = [row for row in gates_of(result) if row.outcome not in DECIDED]
     needed = [row.pairs_needed for row in open_gates if row.pairs_needed is not None]
     return Look(
         stop=stop_reason(experiment, result, rounds_done),
-        estimate=" · ".join(_short(row, several=len(experiment.candidates) > 1) for row in gates_of(result)),
+        estimate=tuple(_short(row, several=len(experiment.candidates) > 1) for row in gates_of(result)),
         more_rounds=max(needed) if needed else None,
     )
 
@@ -45,4 +45,8 @@ def _short(row: Comparison, *, several: bool) -> str:
     who = f"{row.candidate} " if several else ""
     where = f"{row.workload}{load} " if row.workload else ""
     label = METRICS[row.metric].label if row.metric in METRICS else row.metric
-    return f"{who}{where}{label} {change(row.ratio.point)} {row.outcome}"
+    span = ""
+    if row.ratio.low is not None and row.ratio.high is not None:
+        span = f" [{change(row.ratio.low, unit=False)}, {change(row.ratio.high, unit=False)}]"
+    word = "" if row.outcome == "inconclusive" else f" {row.outcome}"  # until it is known, the interval says it
+    return f"{who}{where}{label} {change(row.ratio.point)}{span}{word}"

@@ -20,8 +20,8 @@ class Progress:
     def block_done(self, step: Step) -> None:
         """The block is saved."""
 
-    def round_done(self, rounds: int, remaining_s: float | None, estimate: str) -> None:
-        """A look at the data: rounds so far, predicted seconds to the end, the running estimate as one line."""
+    def round_done(self, rounds: int, remaining_s: float | None, estimate: tuple[str, ...]) -> None:
+        """A look at the data: rounds so far, predicted seconds to the end, the running estimate, a line a gate."""
 
     def note(self, text: str) -> None:
         """Something worth a line that stays: a server that died, an arm that was dropped."""

@@ -21,6 +21,9 @@ from .residents import Resident, Residents, StartSink, refuse_change
 from .telemetry import Telemetry
 from .warming import all_failed, death
 
+# A burst of other work (a package update, a backup) is over after a block or two; what lasts longer is said instead.
+_REPEATS = 2
+
 
 class RunSink(StartSink, Protocol):
     """Where a run writes: blocks, starts, environment; and how it numbers them."""
@@ -136,20 +139,33 @@ class Runner:
         resident, start_s = self._residents.get(step)
         if start_s:
             self._ledger.saw_start(step.variant, start_s)
-        try:
-            measured = self._run(loop, resident, step)
-        except EngineError as error:
-            self._residents.discard(resident)
-            raise _Died(error) if death(resident) is not None else error from None
-        self._ledger.saw_requests(step.variant, [*measured.warmup, *measured.records])
-        self._sink.write_block(measured.block, measured.records, measured.samples)
-        self._ledger.saw_block(step, time.monotonic() - before - start_s)
-        self._progress.block_done(step)
+        for attempt in range(1 + _REPEATS):
+            try:
+                measured = self._run(loop, resident, step)
+            except EngineError as error:
+                self._residents.discard(resident)
+                raise _Died(error) if death(resident) is not None else error from None
+            self._ledger.saw_requests(step.variant, [*measured.warmup, *measured.records])
+            self._sink.write_block(measured.block, measured.records, measured.samples)
+            if attempt == 0:
+                self._ledger.saw_block(step, time.monotonic() - before - start_s)
+            self._progress.block_done(step)
+            if measured.died is not None or not self._worth_repeating(step, measured):
+                break
         if measured.died is not None:
             self._residents.discard(resident)
             raise _Died(measured.died)
         if measured.records and measured.block.errors == len(measured.records):
             raise _Died(all_failed(resident, measured.records[-1], "every request of a block failed"))
+
+    def _worth_repeating(self, step: Step, measured: MeasuredBlock) -> bool:
+        """Whether a block that met a busy machine is measured again: the cause is others, and the budget allows it.
+
+        The earlier try stays in the run folder; the comparison takes the last one of a place.
+        """
+        if not measured.block.health.contended:
+            return False
+        return self._ledger.refusal([step], self._requests([step]), self._worst_cost([step])) is None
 
     def _run(self, loop: asyncio.Runner, resident: Resident, step: Step) -> MeasuredBlock:
         return loop.run(

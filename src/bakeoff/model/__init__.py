@@ -17,6 +17,8 @@ from .experiment import (
     Workload,
 )
 from .measurement import (
+    OTHER_CPU_LIMIT,
+    STEAL_LIMIT,
     Block,
     BlockKind,
     Environment,
@@ -43,7 +45,9 @@ from .result import (
 from .seams import BlockData, Capabilities, Endpoint, Engine, Look, Problem, Server, Sink, StartContext, Stop
 
 __all__ = [
+    "OTHER_CPU_LIMIT",
     "SCHEMA",
+    "STEAL_LIMIT",
     "Api",
     "Arrivals",
     "Better",

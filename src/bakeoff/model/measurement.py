@@ -87,6 +87,12 @@ class Sample(msgspec.Struct, kw_only=True):
     gpu_temperature_c: float | None = None
 
 
+#: Share of the machine taken by others that moves an embedded engine by about 3 %.
+OTHER_CPU_LIMIT = 0.10
+#: Share of the machine taken by the hypervisor that is close to the default margin.
+STEAL_LIMIT = 0.02
+
+
 class Health(msgspec.Struct, frozen=True, kw_only=True):
     """How fit the bench was during one block, from telemetry and the client's own lag."""
 
@@ -102,6 +108,15 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     cores: int | None = None
     frequency_mhz: float | None = None
     temperature_c: float | None = None
+
+    @property
+    def contended(self) -> bool:
+        """True when other processes or the hypervisor took more of the machine than a comparison bears.
+
+        It looks at the machine, never at the latencies, so measuring such a block again favours no arm.
+        """
+        others = self.other_cpu_share is not None and self.other_cpu_share > OTHER_CPU_LIMIT * (self.cores or 1)
+        return others or (self.steal_share is not None and self.steal_share > STEAL_LIMIT)
 
 
 BlockKind = Literal["measure", "aa"]

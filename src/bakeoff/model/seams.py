@@ -110,7 +110,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """A look at the data between start groups. `stop`: a text ends the run with that reason."""
 
     stop: str | None = None
-    estimate: str = ""  # the running estimate, one line
+    estimate: tuple[str, ...] = ()  # the running estimate, one line a gate
     more_rounds: int | None = None  # rounds that undecided gates probably still need
 
 

@@ -26,6 +26,7 @@ CHECKS: tuple[Callable[[Bench], Iterator[Caution]], ...] = (
     cache.cache_hits,
     machine.client_bound,
     machine.contention,
+    machine.repeats,
     series.same_against_same,
     series.stationarity,
     series.starts,

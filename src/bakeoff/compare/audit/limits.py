@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ...model import OTHER_CPU_LIMIT, STEAL_LIMIT
+
 
 class Limit(NamedTuple):
     """A threshold and why it is where it is."""
@@ -28,8 +30,10 @@ LOOP_LAG_MEDIAN_S = Limit(0.002, "timers of an idle event loop are up to 1 ms la
 LOOP_LAG_TAIL_S = Limit(0.005, "above the scheduler's own tail on a busy machine")
 LOOP_LAG_TPOT = Limit(0.10, "a gap that is 10 % client is no measurement of the server")
 CLIENT_CPU = Limit(0.80, "one event loop has one core: above 80 % of it requests queue in the client")
-OTHER_CPU = Limit(0.10, "a tenth of the machine taken by others is about what moves an embedded engine by 3 %")
-STEAL = Limit(0.02, "time the hypervisor took: 2 % is close to the margin")
+OTHER_CPU = Limit(
+    OTHER_CPU_LIMIT, "a tenth of the machine taken by others is about what moves an embedded engine by 3 %"
+)
+STEAL = Limit(STEAL_LIMIT, "time the hypervisor took: 2 % is close to the margin")
 BAD_BLOCKS = Limit(1 / 3, "up to a third of the blocks a median over pairs still holds")
 DRIFT_P = Limit(0.01, "one false alarm in a hundred runs: it is divided by the number of gates")
 DRIFT_OF_MARGIN = Limit(0.5, "a drift over the run of half the margin could turn an outcome")

@@ -80,6 +80,21 @@ def contention(bench: Bench) -> Iterator[Caution]:
                 )
 
 
+def repeats(bench: Bench) -> Iterator[Caution]:
+    """Blocks that were measured again because the machine was not quiet (they stay in the run folder)."""
+    for cell in bench.experiment.cells():
+        count = bench.grid.repeated.get(cell.key, 0)
+        if count:
+            yield Caution(
+                code="repeated",
+                message=f"{count_of(count, 'block')} met a busy machine and {'was' if count == 1 else 'were'} measured "
+                "again; the last try counts",
+                remedy="a quiet machine saves the time (see `bakeoff doctor`)",
+                severity="note",
+                cell=cell.key,
+            )
+
+
 def warm_up(bench: Bench) -> Iterator[Caution]:
     """Warm-ups that ended at their budget, not because latencies agreed."""
     for cell, variant, blocks in bench.arms():
