@@ -110,9 +110,9 @@ def test_several_tokens_in_a_chunk_are_not_guessed_and_usage_counts() -> None:
 
 
 @pytest.mark.parametrize("usage", [b"", event({"choices": [], "usage": None}), usage_event(5, 0)])
-def test_without_usage_chunks_are_an_estimate(usage: bytes) -> None:
+def test_without_usage_the_tokens_are_unknown_never_the_chunks(usage: bytes) -> None:
     r = record(stream(text_event("a"), text_event("b", "stop"), usage, DONE))
-    assert (r.output_tokens, r.tokens_source) == (2, "estimated")
+    assert (r.output_tokens, r.tokens_source) == (None, "unknown")
 
 
 def test_timings_of_the_server() -> None:
@@ -173,7 +173,7 @@ def test_failures(body: bytes, kind: str, says: str) -> None:
 
 def test_what_was_seen_before_a_reset_is_kept() -> None:
     r = record(SSE_HEAD, chunk(text_event("a")), error=ConnectionResetError("gone"))
-    assert (r.error, r.text, r.output_tokens, r.tokens_source) == ("reset", "a", 1, "estimated")
+    assert (r.error, r.text, r.output_tokens, r.tokens_source) == ("reset", "a", None, "unknown")
     assert "gone" in (r.error_message or "")
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from ..errors import EXIT_GATE_FAILED, EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_UNDECIDED
-from ..model import Result
+from ..errors import EXIT_GATE_FAILED, EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_UNDECIDED, UsageError
+from ..model import Experiment, Result
 
 
 def wants_color(stream: Any = None) -> bool:
@@ -38,12 +38,18 @@ def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def check_limits(fail_if: tuple[str, ...], fail_unless: tuple[str, ...]) -> None:
-    """Refuses a wrong limit before anything is measured."""
+def check_limits(fail_if: tuple[str, ...], fail_unless: tuple[str, ...], experiment: Experiment | None = None) -> None:
+    """Refuses a wrong limit, or one that no row of the experiment can match, before anything is measured."""
     from ..app.limits import parse_limit
 
     for text in (*fail_if, *fail_unless):
-        parse_limit(text)
+        limit = parse_limit(text)
+        names = [w.name for w in experiment.workloads] if experiment is not None else []
+        if names and limit.workload is not None and limit.workload not in names:
+            raise UsageError(
+                f"{text!r} names the workload {limit.workload!r}, which the experiment does not have",
+                remedy="one of: " + ", ".join(names),
+            )
 
 
 def finish(
@@ -62,10 +68,11 @@ def finish(
     if as_json:
         from ..report import render_json
 
-        click.echo(render_json(result))
+        click.echo(render_json(result).rstrip("\n"))
     else:
         width = min(shutil.get_terminal_size((100, 24)).columns, 120)
-        click.echo(render(describe(Path(result.run)), "terminal", color=wants_color(), width=width, full=full))
+        text = render(describe(Path(result.run)), "terminal", color=wants_color(), width=width, full=full)
+        click.echo(text, nl=False)
     failed = failures(result, [parse_limit(t) for t in fail_if], [parse_limit(t) for t in fail_unless])
     for line in failed:
         click.echo(f"failed  {line}", err=True)
@@ -74,7 +81,9 @@ def finish(
 
 def exit_code(result: Result, *, gate_failed: bool, require_decision: bool) -> int:
     """The contract's exit code; the gravest one first."""
-    gates = [row for row in result.comparisons if row.gate]
+    from ..compare.stopping import decided, gates_of
+
+    gates = gates_of(result)
     if result.state == "interrupted":
         return EXIT_INTERRUPTED
     if gates and all(row.outcome == "invalid" for row in gates):
@@ -83,7 +92,6 @@ def exit_code(result: Result, *, gate_failed: bool, require_decision: bool) -> i
         return EXIT_GATE_FAILED
     if any(row.outcome == "invalid" for row in gates):
         return EXIT_INVALID
-    decided = {"faster", "slower", "better", "worse", "equivalent"}
-    if require_decision and (not gates or any(row.outcome not in decided for row in gates)):
+    if require_decision and not decided(result):
         return EXIT_UNDECIDED
     return EXIT_OK

@@ -28,10 +28,10 @@ def command(quick: bool, root: Path, quiet: bool, **gates: Any) -> int:
     from .common import check_limits
     from .run import measure
 
-    check_limits(gates["fail_if"], gates["fail_unless"])
     with _PreparationBar(quiet) as bar:
         models = prepare(None, progress=bar.update)
     experiment = demo_experiment(models, quick=quick)
+    check_limits(gates["fail_if"], gates["fail_unless"], experiment)
     engines_of(experiment)  # a missing library is said before anything starts
     expected = "about 2 min" if quick else "about 10 min"
     result = measure(

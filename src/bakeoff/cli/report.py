@@ -51,5 +51,5 @@ def command(run: Path | None, fmt: str, redact: bool, full: bool, output: Path |
             raise UsageError("--redact makes a copy to share", remedy="name its file with -o shared.html")
         click.echo(target.write_report(text))
     else:
-        click.echo(text)
+        click.echo(text, nl=not text.endswith("\n"))
     return 0

@@ -52,8 +52,8 @@ def command(experiment: Path | None, resume: Path | None, root: Path, quiet: boo
     bakeoff run --base http://localhost:8000 --candidate http://localhost:8001 --model NAME
     """
     gates = {key: options.pop(key) for key in _GATE_KEYS}
-    check_limits(gates["fail_if"], gates["fail_unless"])
     question, source = _question(experiment, resume, options)
+    check_limits(gates["fail_if"], gates["fail_unless"], question)
     result = measure(question, root=root, resume=resume, source=source, quiet=quiet)
     return finish(result, **gates)
 

@@ -3,7 +3,7 @@
 from .block import ClientBlock, ClosedLoop, OpenLoop, Timeouts
 from .clock import SYSTEM_CLOCK, Clock
 from .load import run_requests
-from .loop import loop_runner
+from .loop import LoopRunner, loop_runner
 from .query import Answer, HttpClient
 from .request import PreparedRequest, prepare
 
@@ -14,6 +14,7 @@ __all__ = [
     "Clock",
     "ClosedLoop",
     "HttpClient",
+    "LoopRunner",
     "OpenLoop",
     "PreparedRequest",
     "Timeouts",

@@ -220,6 +220,9 @@ class StreamExchange(Exchange):
         usage, timings = self._usage or Usage(), self._timings
         chunks = len(self._chunk_ns)
         counted = usage.completion_tokens is not None and (usage.completion_tokens > 0 or chunks == 0)
+        told = usage.completion_tokens if counted else None
+        if told is None and "predicted_n" in timings:
+            told = int(timings["predicted_n"])  # llama.cpp's own count
         cached = usage.cached_tokens
         if cached is None and "cache_n" in timings:
             cached = int(timings["cache_n"])
@@ -234,10 +237,11 @@ class StreamExchange(Exchange):
             last_token_ns=self._chunk_ns[-1] if chunks else None,
             end_ns=self.end_ns,
             input_tokens=usage.prompt_tokens,
-            output_tokens=usage.completion_tokens if counted else (chunks or None),
+            # Never the number of chunks: a chunk may hold several tokens, and which server batches them is unknown.
+            output_tokens=told,
             reasoning_tokens=usage.reasoning_tokens,
             cached_tokens=cached,
-            tokens_source="usage" if counted else ("estimated" if chunks else "unknown"),
+            tokens_source="unknown" if told is None else "usage",
             finish_reason=self._finish_reason,
             status=self.status,
             error=kind,

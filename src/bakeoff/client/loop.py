@@ -3,15 +3,72 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor, wait
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+T = TypeVar("T")
 
 
-def loop_runner() -> asyncio.Runner:
-    """A runner (context manager) on uvloop where it can be imported, else on the standard loop.
+class LoopRunner(Protocol):
+    """What is used of ``asyncio.Runner``: a context manager that runs coroutines on one loop."""
 
-    uvloop halves the client's CPU time per event, which matters where client and server share cores.
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+    def run(self, coro: Coroutine[Any, Any, T]) -> T: ...
+
+
+def loop_runner() -> LoopRunner:
+    """A runner on uvloop where it can be imported, else on the standard loop.
+
+    uvloop halves the client's CPU time per event, which matters where client and server share cores. Where the
+    calling thread runs an event loop already (a notebook cell), the runner works in a thread of its own.
     """
+    runner = _runner()
+    return _ThreadRunner(runner) if asyncio._get_running_loop() is not None else runner
+
+
+def _runner() -> asyncio.Runner:
     try:
         import uvloop
     except ImportError:
         return asyncio.Runner()
     return asyncio.Runner(loop_factory=uvloop.new_event_loop)
+
+
+class _ThreadRunner:
+    """Drives a runner in one other thread. Ctrl-C, which reaches the calling thread, cancels the coroutine there."""
+
+    def __init__(self, runner: asyncio.Runner) -> None:
+        self._runner = runner
+        self._pool = ThreadPoolExecutor(1, "bakeoff-loop")
+
+    def __enter__(self) -> Self:
+        self._pool.submit(self._runner.__enter__).result()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.submit(self._runner.close).result()
+        self._pool.shutdown()
+
+    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        task: list[asyncio.Task[Any]] = []
+
+        async def main() -> T:
+            current = asyncio.current_task()
+            assert current is not None  # noqa: S101 - a coroutine that a loop runs is in a task
+            task.append(current)
+            return await coro
+
+        future = self._pool.submit(self._runner.run, main())
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            while not future.done():
+                if task:
+                    task[0].get_loop().call_soon_threadsafe(task[0].cancel)
+                wait([future], timeout=0.5)
+            raise

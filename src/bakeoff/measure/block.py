@@ -17,7 +17,7 @@ from .health import block_health
 from .machine import usable_cores
 from .plan import Step
 from .progress import Progress
-from .prompting import PromptSources
+from .prompting import PromptSources, count_missing
 from .residents import Resident, Residents
 from .telemetry import Telemetry
 from .warming import Warmer, death
@@ -42,7 +42,7 @@ class BlockMeasurer:
     def __init__(self, experiment: Experiment, residents: Residents, telemetry: Telemetry, progress: Progress) -> None:
         self._experiment = experiment
         self.prompts = PromptSources(experiment)
-        self._warmer = Warmer(experiment, residents, self.prompts)
+        self.warmer = Warmer(experiment, residents, self.prompts)
         self._telemetry = telemetry
         self._progress = progress
 
@@ -58,7 +58,7 @@ class BlockMeasurer:
         """Warms the cell if this start has not seen it, then measures. Raises EngineError when nothing answers."""
         workload = self._experiment.workload(step.cell.workload)
         self._progress.phase(f"warming up {step.variant} · {step.cell.key}")
-        warmup = await self._warmer.prepare(resident, step, workload, deadline_ns)
+        warmup = await self.warmer.prepare(resident, step, workload, deadline_ns)
         _, stable, typical_s = resident.warm[step.cell.key]
         count = _request_count(workload, step, typical_s)
         endpoint = resident.server.endpoint
@@ -73,6 +73,8 @@ class BlockMeasurer:
         load, prepared, end_ns = self._load(workload, step, prepared)
         self._progress.block_started(step, 0 if end_ns else len(prepared))
         client, samples, cache, died = await self._run(resident, prepared, load, end_ns, on_request)
+        if died is None:
+            await count_missing(endpoint, client.records)
         block = Block(
             id=block_id,
             round=step.round,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..client import HttpClient, PreparedRequest, prepare
-from ..model import Endpoint, Experiment, Workload
+from ..model import Endpoint, Experiment, RequestRecord, Workload
 from ..workloads import Prompt, PromptFactory
 from .tokenize import HttpTokenizer
 
@@ -51,6 +51,21 @@ class PromptSources:
             finally:
                 factory.tokenizer = None
         return prepare_all(endpoint, workload, prompts)
+
+
+async def count_missing(endpoint: Endpoint, records: Sequence[RequestRecord]) -> None:
+    """Counts the output of requests whose server told no number, with its own tokenizer, marked ``estimated``.
+
+    Retokenising a text may give other tokens than were generated (by a few percent), hence the mark. Without a
+    tokenizer the number stays unknown: a chunk is not a token.
+    """
+    missing = [r for r in records if r.tokens_source == "unknown" and r.error is None and (r.text or r.reasoning)]
+    if not missing or endpoint.capabilities.tokenizer is None:
+        return
+    async with HttpClient(endpoint) as http:
+        counts = await HttpTokenizer(endpoint, http).count([r.reasoning + r.text for r in missing])
+    for record, count in zip(missing, counts, strict=True):
+        record.output_tokens, record.tokens_source = count, "estimated"
 
 
 def prepare_all(endpoint: Endpoint, workload: Workload, prompts: Sequence[Prompt]) -> list[PreparedRequest]:

@@ -69,6 +69,7 @@ class Residents:
         self._progress = progress
         self._up: dict[tuple[str, BlockKind, int], Resident] = {}
         self._seen: set[str] = set()
+        self._external: set[str] = set()
         self._last: tuple[str, BlockKind, int] | None = None
         self.was_idle = False  # another server was asked since the current one was
         self.environment = Environment()
@@ -83,16 +84,22 @@ class Residents:
         if key in self._up:
             return self._up[key], 0.0
         if self._experiment.resident == "one":
-            self.stop_all()
+            for other in [k for k in self._up if k[0] not in self._external]:
+                self.stop(other)
         else:
             for other in [k for k in self._up if k[0] == key[0] and k[1] == key[1]]:
                 self.stop(other)  # the same variant's start of an earlier group
         before = time.monotonic()
         resident = self._launch(key, step)
+        if resident.start.spawn_ns is None:
+            self._external.add(step.variant)
+            key = resident.key = (step.variant, "measure", 0)
         self._up[key] = resident
         return resident, time.monotonic() - before
 
     def _key(self, step: Step) -> tuple[str, BlockKind, int]:
+        if step.variant in self._external:
+            return (step.variant, "measure", 0)  # a server that we did not start has one start for the whole run
         # With all servers resident the A/A visit asks the base's own server again; otherwise it is a second start.
         kind: BlockKind = "measure" if self._experiment.resident == "all" else step.kind
         return (step.variant, kind, step.group)

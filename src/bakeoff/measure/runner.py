@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ..client import loop_runner
+from ..client import LoopRunner, loop_runner
 from ..errors import EngineError
 from ..model import BlockKind, Engine, Environment, Experiment, Look, Stop
 from .block import BlockMeasurer, MeasuredBlock
@@ -92,7 +91,7 @@ class Runner:
             finally:
                 self._telemetry.stop()
 
-    def _rounds(self, loop: asyncio.Runner, done: set[tuple[int, str, str, BlockKind]]) -> Outcome:
+    def _rounds(self, loop: LoopRunner, done: set[tuple[int, str, str, BlockKind]]) -> Outcome:
         rounds = 0
         look = Look()
         for steps in Plan(self._experiment).groups():
@@ -114,7 +113,7 @@ class Runner:
                 return Outcome(rounds, look.stop, None)
         return Outcome(rounds, f"all {rounds} rounds of the plan are measured", None)
 
-    def _step(self, loop: asyncio.Runner, step: Step, rest: Sequence[Step]) -> str | None:
+    def _step(self, loop: LoopRunner, step: Step, rest: Sequence[Step]) -> str | None:
         """Measures one step; a text ends the run. A variant that fails twice in a row is dropped, and said so."""
         if step.variant in self._dropped:
             return None
@@ -134,7 +133,7 @@ class Runner:
                 self._progress.note(f"{step.variant} is dropped; the others go on")
         return None
 
-    def _measure(self, loop: asyncio.Runner, step: Step) -> None:
+    def _measure(self, loop: LoopRunner, step: Step) -> None:
         before = time.monotonic()
         resident, start_s = self._residents.get(step)
         if start_s:
@@ -167,7 +166,7 @@ class Runner:
             return False
         return self._ledger.refusal([step], self._requests([step]), self._worst_cost([step])) is None
 
-    def _run(self, loop: asyncio.Runner, resident: Resident, step: Step) -> MeasuredBlock:
+    def _run(self, loop: LoopRunner, resident: Resident, step: Step) -> MeasuredBlock:
         return loop.run(
             self._measurer.measure(
                 resident,
@@ -188,7 +187,9 @@ class Runner:
         return None
 
     def _requests(self, steps: Sequence[Step]) -> int:
-        return sum(self._experiment.workload(s.cell.workload).block.requests or 1 for s in steps)
+        """Requests that these blocks may send at most, their warm-up included."""
+        blocks = sum(self._experiment.workload(s.cell.workload).block.requests or 1 for s in steps)
+        return blocks + sum(self._measurer.warmer.most(s) for s in steps)
 
     def _worst_cost(self, steps: Sequence[Step]) -> float:
         """Money these blocks may cost when every answer has its full length."""
@@ -196,6 +197,7 @@ class Runner:
         for step in steps:
             workload = self._experiment.workload(step.cell.workload)
             count = workload.block.requests or int((workload.block.seconds or 0) * max(step.cell.level, 1)) or 1
+            count += self._measurer.warmer.most(step)
             tokens = workload.prompts.input_tokens or 1000  # unknown prompt lengths: a generous guess
             total += count * self._ledger.prices[step.variant].of(tokens, workload.output_tokens)
         return total

@@ -40,12 +40,18 @@ class Warmer:
             return await self._batch(resident, step, workload)
         return []
 
+    def most(self, step: Step) -> int:
+        """Requests that the warm-up of a cell sends at most: two windows of its concurrency are needed to judge."""
+        window = _concurrency(step)
+        most = self._experiment.warmup.max_requests
+        return most if window == 1 else max(most, 2 * window)
+
     async def _warm(
         self, resident: Resident, step: Step, workload: Workload, deadline_ns: int | None
     ) -> list[RequestRecord]:
         limits = self._experiment.warmup
         window = _concurrency(step)
-        most = limits.max_requests if window == 1 else max(limits.max_requests, 2 * window)
+        most = self.most(step)
         records: list[RequestRecord] = []
         stable: bool | None = None
         end_ns = time.monotonic_ns() + int(limits.max_seconds * 1e9)

@@ -119,6 +119,12 @@ def _aa_difference(bench: Bench, cell: Cell, metric: Metric, pairs: Sequence[Pai
     return float(logs.mean())
 
 
+def _start_remedy(bench: Bench) -> str:
+    if all(variant.engine == "openai" for variant in bench.experiment.variants):
+        return "let Bakeoff start the servers (engine `command`), so that the luck of a start averages out"
+    return "set `starts: every round`, so that the luck of a start averages out"
+
+
 def starts(bench: Bench) -> Iterator[Caution]:
     """Results that hold for one start of each server only, and arms that did not alternate in time."""
     base = {r.block.start_id for _, name, blocks in bench.arms() if name == bench.base for r in blocks}
@@ -129,7 +135,7 @@ def starts(bench: Bench) -> Iterator[Caution]:
             code="one-start",
             message=f"every server was started once ({', '.join([bench.base, *once])}): the result holds for these "
             "starts only",
-            remedy="set `starts: every round`, so that the luck of a start averages out",
+            remedy=_start_remedy(bench),
         )
     for candidate in bench.experiment.candidates:
         spans = [

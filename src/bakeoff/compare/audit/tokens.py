@@ -143,7 +143,7 @@ def token_source(bench: Bench) -> Iterator[Caution]:
         )
         total = sum(sources.values())
         for source, message in (
-            ("estimated", "does not report its token counts: they are estimated"),
+            ("estimated", "does not report its token counts: its outputs were tokenised again (an estimate)"),
             ("unknown", "does not report its token counts: TPOT and token throughput are undefined"),
         ):
             if sources[source]:
