@@ -91,6 +91,6 @@ def test_the_notebook_form_works_where_a_loop_runs(
     from bakeoff.runs import RunFolder
 
     experiment = RunFolder.open(Path(made.run)).info.experiment
-    measure = _run("asyncio.to_thread")["measure"]
-    result = asyncio.run(measure(experiment, str(tmp_path / "runs")))
+    cell = _run("async def cell")["cell"]
+    result = asyncio.run(cell(experiment, str(tmp_path / "runs")))
     assert result.state == "complete"
