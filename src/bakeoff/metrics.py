@@ -12,7 +12,7 @@ import msgspec
 
 from .model import Better
 
-Kind = Literal["latency", "throughput", "start", "memory"]
+Kind = Literal["latency", "throughput", "start", "memory", "price"]
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +111,36 @@ METRICS: dict[str, Metric] = {
             needs_equal_tokens=True,
         ),
         Metric(
+            name="goodput_rps",
+            label="Goodput",
+            unit="1/s",
+            better="higher",
+            kind="throughput",
+            scope="block",
+            statistics=("total",),
+            formula="requests in the steady window that each met every limit of the workload's `slo` ÷ its length",
+        ),
+        Metric(
+            name="cost_per_request",
+            label="Cost/request",
+            unit="currency",
+            better="lower",
+            kind="price",
+            scope="block",
+            statistics=("mean",),
+            formula="Σ (input and output tokens × the declared price) ÷ completed requests",
+        ),
+        Metric(
+            name="energy_per_token_j",
+            label="Energy/token",
+            unit="J",
+            better="lower",
+            kind="price",
+            scope="block",
+            statistics=("mean",),
+            formula="∫ GPU power dt over the block ÷ output tokens (measured by NVML, gross)",
+        ),
+        Metric(
             name="cold_start_s",
             label="Start-up",
             unit="s",
@@ -118,7 +148,7 @@ METRICS: dict[str, Metric] = {
             kind="start",
             scope="start",
             statistics=("mean",),
-            formula="spawn → ready, plus the time to the first token of the first request",
+            formula="spawn → ready, plus the time to the first token of a first short request",
         ),
         Metric(
             name="ready_s",

@@ -2,14 +2,21 @@ import numpy as np
 import pytest
 
 from bakeoff.compare.extract import Requests, extract
-from bakeoff.model import Block, BlockData, RequestRecord
+from bakeoff.model import Block, BlockData, Price, RequestRecord
 from bakeoff.runs.columns import to_columns
 
 MS = 1_000_000
 T0 = 10**15  # ns since boot beyond what a float64 can count exactly
 
 
-def block(records: list[RequestRecord], window: tuple[int, int] = (T0, T0 + 10**9)) -> Requests:
+def block(
+    records: list[RequestRecord],
+    window: tuple[int, int] = (T0, T0 + 10**9),
+    *,
+    slo: dict[str, float] | None = None,
+    price: Price | None = None,
+    energy_j: float | None = None,
+) -> Requests:
     described = Block(
         id=0,
         round=0,
@@ -24,8 +31,9 @@ def block(records: list[RequestRecord], window: tuple[int, int] = (T0, T0 + 10**
         window_ns=window,
         requests=len(records),
         errors=0,
+        energy_j=energy_j,
     )
-    return extract(BlockData(block=described, columns=to_columns(records)))
+    return extract(BlockData(block=described, columns=to_columns(records)), slo=slo, price=price)
 
 
 def record(**changes: object) -> RequestRecord:
@@ -71,14 +79,14 @@ def test_failed_requests_have_no_latency_and_do_not_count() -> None:
     found = block([record(), record(index=1, error="timeout", error_message="late")])
     assert found.completed == 1
     assert all(np.isnan(values[1]) for values in found.values.values())
-    assert found.request_throughput_rps == pytest.approx(1.0)
-    assert found.token_throughput_tps == pytest.approx(4.0)
+    assert found.per_block["request_throughput_rps"] == pytest.approx(1.0)
+    assert found.per_block["token_throughput_tps"] == pytest.approx(4.0)
 
 
 def test_missing_stamps_are_missing_values() -> None:
     found = block([record(first_token_ns=None, first_output_ns=None, last_token_ns=None, chunk_ns=[])])
     assert all(np.isnan(values[0]) for values in found.values.values())
-    assert found.request_throughput_rps == 0.0
+    assert found.per_block["request_throughput_rps"] == 0.0
 
 
 def test_a_chunk_of_several_tokens_counts_as_several() -> None:
@@ -115,5 +123,33 @@ def test_requests_do_not_run_into_each_other() -> None:
 
 def test_throughput_only_inside_the_steady_window() -> None:
     found = block([record(), record(index=1, last_token_ns=T0 + 900 * MS)], window=(T0, T0 + 500 * MS))
-    assert found.request_throughput_rps == pytest.approx(2.0)
-    assert found.token_throughput_tps == pytest.approx(8.0)
+    assert found.per_block["request_throughput_rps"] == pytest.approx(2.0)
+    assert found.per_block["token_throughput_tps"] == pytest.approx(8.0)
+
+
+def test_goodput_counts_requests_that_meet_every_limit() -> None:
+    slow = record(index=1, first_token_ns=T0 + 500 * MS, last_token_ns=T0 + 560 * MS)
+    failed = record(index=2, error="timeout")
+    found = block([record(), slow, failed], slo={"ttft_s": 0.1, "tpot_s": 0.05})
+    assert found.per_block["goodput_rps"] == pytest.approx(1.0)
+    assert found.per_block["request_throughput_rps"] == pytest.approx(2.0)
+    # one limit broken is enough
+    assert block([record()], slo={"ttft_s": 0.1, "tpot_s": 0.01}).per_block["goodput_rps"] == 0
+    assert np.isnan(block([record()]).per_block["goodput_rps"])
+
+
+def test_a_value_that_is_undefined_cannot_break_its_limit() -> None:
+    assert block([record(output_tokens=1)], slo={"tpot_s": 0.01}).per_block["goodput_rps"] == pytest.approx(1.0)
+
+
+def test_cost_is_tokens_times_price_over_completed_requests() -> None:
+    price = Price(input=1.0, output=10.0)
+    found = block([record(), record(index=1, error="timeout")], price=price)
+    assert found.per_block["cost_per_request"] == pytest.approx((128 * 1.0 + 4 * 10.0) / 1e6)
+    assert np.isnan(block([record()]).per_block["cost_per_request"])
+    assert np.isnan(block([record(output_tokens=None)], price=price).per_block["cost_per_request"])
+
+
+def test_energy_is_per_output_token_and_unknown_where_nothing_measures_it() -> None:
+    assert block([record(), record(index=1)], energy_j=16.0).per_block["energy_per_token_j"] == pytest.approx(2.0)
+    assert np.isnan(block([record()]).per_block["energy_per_token_j"])

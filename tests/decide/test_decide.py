@@ -121,7 +121,7 @@ def test_undecided_says_what_is_missing() -> None:
     found = decide(asked("flash"), [open_gate, *rows("flash", long="faster faster faster")])
     assert found.ship is None
     assert found.reasons[0].startswith("flash is undecided: TTFT +2.0 %")
-    assert "(inconclusive, about 14 more pairs)" in found.reasons[0]
+    assert "(inconclusive, about 14 more pairs needed)" in found.reasons[0]
 
 
 def test_invalid_is_no_verdict() -> None:
@@ -211,3 +211,26 @@ def test_order_of_rows_does_not_matter() -> None:
     comparisons = rows("flash", short="faster faster faster", long="slower equivalent slower")
     there, back = decide(asked("flash"), comparisons), decide(asked("flash"), comparisons[::-1])
     assert (there.ship, there.conditions) == (back.ship, back.conditions)
+
+
+def test_proof_of_no_loss_is_enough_where_another_gate_is_faster() -> None:
+    """Between equivalent and faster a gate may stay open: shipping needs only that nothing that matters is lost."""
+    leaning = row("flash", "short.ttft", "probably faster", 0.95, ratio=Ratio(point=0.95, low=0.91, high=0.99))
+    found = decide(asked("flash"), [leaning, row("flash", "short.tpot", "faster", 0.86)])
+    assert found.ship == "flash"
+
+
+def test_a_gate_that_may_still_be_slower_beyond_the_margin_stays_open() -> None:
+    unsure = row("flash", "short.ttft", "inconclusive", 1.0, ratio=Ratio(point=1.0, low=0.95, high=1.05))
+    found = decide(asked("flash"), [unsure, row("flash", "short.tpot", "faster", 0.86)])
+    assert found.ship is None
+
+
+def test_no_loss_without_any_gain_is_no_reason_to_ship() -> None:
+    leaning = row("flash", "short.ttft", "probably faster", 0.95, ratio=Ratio(point=0.95, low=0.91, high=0.99))
+    assert decide(asked("flash"), [leaning]).ship is None
+
+
+def test_a_hopeless_number_of_pairs_is_said_as_such() -> None:
+    open_gate = row("flash", "short.ttft", "inconclusive", 1.02, pairs_needed=2231)
+    assert "no realistic number of pairs" in decide(asked("flash"), [open_gate]).reasons[0]

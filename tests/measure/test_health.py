@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bakeoff.measure.health import block_health, quantile
+from bakeoff.measure.health import block_energy, block_health, quantile
 from bakeoff.model import RequestRecord, Sample
 
 SECOND = 1_000_000_000
@@ -56,3 +56,10 @@ def test_quantiles_are_linear() -> None:
     assert quantile([4, 1, 3, 2], 0.5) == 2.5
     assert quantile([], 0.5) is None
     assert quantile([7], 0.99) == 7
+
+
+def test_energy_is_the_integral_of_power_over_the_block() -> None:
+    seen = [Sample(t_ns=t * SECOND, gpu_power_w=p) for t, p in ((0, 100.0), (1, 100.0), (2, 200.0), (3, 200.0))]
+    assert block_energy(seen, 0, 3 * SECOND) == pytest.approx(100 + 150 + 200)
+    assert block_energy(seen[:1], 0, 3 * SECOND) is None
+    assert block_energy([Sample(t_ns=t * SECOND) for t in range(4)], 0, 3 * SECOND) is None

@@ -85,6 +85,8 @@ def _without_clutter(grid: Grid, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]
         target = draft.target
         if target.gate or target.cell is None:
             return True
+        if target.metric.name == "energy_per_token_j":
+            return bool(draft.series.logs.size)  # nothing measures it on most machines: unknown, and not a row
         if target.metric.name == "ttfo_s":
             twin = ttft.get((target.candidate, target.cell))
             return twin is None or not (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model import Block, BlockData
+from ..model import Block, BlockData, Price
 from ..stats.estimators import throughput
 
 Floats = NDArray[np.float64]
@@ -36,8 +36,7 @@ class Requests:
     values: dict[str, Floats]
     itl_s: Floats
     itl_hidden: float  # share of later tokens whose gap cannot be seen
-    request_throughput_rps: float
-    token_throughput_tps: float
+    per_block: dict[str, float]  # metrics of scope `block`, NaN where undefined
 
     @property
     def completed(self) -> int:
@@ -57,8 +56,8 @@ class Requests:
         return [value if isinstance(value, str) and value else None for value in self.columns[name]]
 
 
-def extract(data: BlockData) -> Requests:
-    """All values of one block."""
+def extract(data: BlockData, *, slo: Mapping[str, float] | None = None, price: Price | None = None) -> Requests:
+    """All values of one block. slo: limits per request, by metric [s]. price: of the block's variant."""
     columns = data.columns
     ok = np.array([not (isinstance(e, str) and e) for e in columns["error"]], dtype=np.bool_)
     scheduled = _stamps(columns, "scheduled_ns")
@@ -73,22 +72,48 @@ def extract(data: BlockData) -> Requests:
     inside = ok & (last >= 0)
     gaps, hidden = _token_gaps(columns, ok, tokens)
     known = np.where(inside & np.isfinite(tokens), tokens, 0.0)
+    window = data.block.window_ns
+    values = {
+        "ttft_s": _span(scheduled, first, ok),
+        "ttfo_s": _span(scheduled, output, ok),
+        "tpot_s": decode / several,
+        "e2e_latency_s": _span(scheduled, last, ok),
+    }
     return Requests(
         block=data.block,
         columns=columns,
         prompt_id=np.asarray(columns["prompt_id"], dtype=np.float64).astype(np.int64),
         ok=ok,
-        values={
-            "ttft_s": _span(scheduled, first, ok),
-            "ttfo_s": _span(scheduled, output, ok),
-            "tpot_s": decode / several,
-            "e2e_latency_s": _span(scheduled, last, ok),
-        },
+        values=values,
         itl_s=gaps,
         itl_hidden=hidden,
-        request_throughput_rps=throughput(completed, inside.astype(np.float64), data.block.window_ns),
-        token_throughput_tps=throughput(completed, known, data.block.window_ns),
+        per_block={
+            "request_throughput_rps": throughput(completed, inside.astype(np.float64), window),
+            "token_throughput_tps": throughput(completed, known, window),
+            "goodput_rps": throughput(completed, inside * _meets(values, slo), window) if slo else np.nan,
+            "cost_per_request": _cost(columns, ok, tokens, price),
+            "energy_per_token_j": _per_token(data.block.energy_j, np.where(ok, tokens, np.nan)),
+        },
     )
+
+
+def _meets(values: Mapping[str, Floats], slo: Mapping[str, float]) -> Floats:
+    """1 for each request that met every limit. An undefined value (TPOT of one token) cannot break its limit."""
+    good = [np.isnan(values[name]) | (values[name] <= limit) for name, limit in slo.items() if name in values]
+    return np.logical_and.reduce(good).astype(np.float64) if good else np.ones(len(next(iter(values.values()))))
+
+
+def _cost(columns: Mapping[str, Any], ok: Bools, output_tokens: Floats, price: Price | None) -> float:
+    """Mean cost of the completed requests, in the price's currency; NaN without a price or without token counts."""
+    if price is None or price.free or not ok.any():
+        return np.nan
+    asked = np.asarray(columns["input_tokens"], dtype=np.float64)[ok]
+    return float(np.mean((asked * price.input + output_tokens[ok] * price.output) / 1e6))
+
+
+def _per_token(energy_j: float | None, output_tokens: Floats) -> float:
+    total = float(np.nansum(output_tokens))
+    return energy_j / total if energy_j is not None and total > 0 else np.nan
 
 
 def _stamps(columns: Mapping[str, Any], name: str) -> Ints:

@@ -60,7 +60,9 @@ class Grid:
                 place = self._places.setdefault((block.variant, block.cell, block.kind), {})
                 if block.round in place:
                     self.repeated[block.cell] = self.repeated.get(block.cell, 0) + 1
-                place[block.round] = extract(data)
+                workload = experiment.workload(block.cell.rpartition("/")[0])
+                price = experiment.variant(block.variant).price
+                place[block.round] = extract(data, slo=workload.slo, price=price)
 
     def arm(self, variant: str, cell: str, kind: BlockKind = "measure") -> list[Requests]:
         """One variant's blocks in one cell, by round."""
@@ -141,10 +143,8 @@ def pair_log_ratio(pair: Pair, metric: Metric, statistic: str) -> float:
 
 def block_value(requests: Requests, metric: Metric, statistic: str) -> float:
     """One metric of one block, in the metric's unit; NaN where undefined or where a tail has too few requests."""
-    if metric.name == "request_throughput_rps":
-        return requests.request_throughput_rps
-    if metric.name == "token_throughput_tps":
-        return requests.token_throughput_tps
+    if metric.scope == "block":
+        return requests.per_block[metric.name]
     values = requests.itl_s if metric.name == "itl_s" else requests.values[metric.name]
     if statistic == "mean":
         return block_mean(values)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from ..metrics import Metric
 from ..model import Caution, Comparison, Experiment, Interval, Ratio
 from ..stats import anytime, multiplicity, outcome, paired, power
 from .pairs import TAIL_REQUESTS, Series
@@ -64,7 +65,7 @@ def _draft(experiment: Experiment, target: Target, series: Series, gates: int, p
         load=target.cell.load if target.cell else {},
         metric=metric.name,
         statistic=target.statistic,
-        unit=metric.unit,
+        unit=_unit(experiment, metric),
         better=metric.better,
         base=_level(series.base, experiment.confidence),
         value=_level(series.other, experiment.confidence),
@@ -82,6 +83,12 @@ def _draft(experiment: Experiment, target: Target, series: Series, gates: int, p
         method=_method(experiment, target, gates),
     )
     return Draft(target=target, series=series, comparison=comparison, p_value=anytime.p_value(series.logs))
+
+
+def _unit(experiment: Experiment, metric: Metric) -> str:
+    """The metric's unit; a cost is in the currency of the declared prices (the config lets only one pass)."""
+    price = experiment.base.price
+    return price.currency if metric.unit == "currency" and price is not None else metric.unit
 
 
 def finish(

@@ -72,5 +72,13 @@ def _is_gate(gates: list[Gate], workload: str | None, metric: Metric, statistic:
 
 
 def _defined(experiment: Experiment, cell: Cell, metric: Metric) -> bool:
-    """With one output token there is no time per token: such a gate could never be decided."""
+    """With one output token there is no time per token: such a gate could never be decided.
+
+    Goodput needs limits, and a cost needs a price that both arms declare.
+    """
+    if metric.name == "goodput_rps":
+        return bool(experiment.workload(cell.workload).slo)
+    if metric.name == "cost_per_request":
+        prices = [variant.price for variant in experiment.variants]
+        return all(p is not None and not p.free for p in prices) and len({p.currency for p in prices if p}) == 1
     return metric.name not in ("tpot_s", "itl_s") or experiment.workload(cell.workload).output_tokens > 1

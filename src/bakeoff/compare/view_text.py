@@ -115,7 +115,7 @@ def _note(comparison: Comparison, clean: Cleaner) -> str | None:
             smallest = change(1 + comparison.minimum_detectable).lstrip("+")
             parts.append(f"{comparison.pairs} pairs can show changes from {smallest} on")
         if comparison.pairs_needed:
-            parts.append(f"about {comparison.pairs_needed} more {_plural(comparison.pairs_needed, 'pair')} needed")
+            parts.append(more_pairs(comparison.pairs_needed))
     return "; ".join(parts) or None
 
 
@@ -169,6 +169,16 @@ def decision_of(decision: Decision, clean: Cleaner) -> DecisionView:
         return DecisionView(ship=None, headline="No decision.", conditions=conditions, reasons=reasons)
     headline = f"Ship {clean(decision.ship, 60)}{' ' + '; '.join(conditions) if conditions else ''}."
     return DecisionView(ship=clean(decision.ship, 60), headline=headline, conditions=conditions, reasons=reasons)
+
+
+def more_pairs(count: int) -> str:
+    """How many pairs are still needed; beyond some hundreds that is no advice but a no."""
+    if count > _REALISTIC:
+        return "no realistic number of pairs would decide it"
+    return f"about {count} more {_plural(count, 'pair')} needed"
+
+
+_REALISTIC = 500
 
 
 def state_text(result: Result) -> str | None:

@@ -174,4 +174,5 @@ def _workload(name: str, entry: WorkloadSection, where: Path) -> Workload:
         sampling=Sampling(**entry.sampling.model_dump()),
         api=entry.api,
         cache=entry.cache,
+        slo=dict(entry.slo),
     )

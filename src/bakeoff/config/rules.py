@@ -177,7 +177,11 @@ def _check_gate(
             ledger.add(
                 key, f"{metric.name} needs a fresh start in each round, and there is none", "starts: every round"
             )
-    if metric.kind == "throughput":
+    if metric.name == "goodput_rps":
+        for name in touched:
+            if not _mapping(workloads[name]).get("slo"):
+                ledger.add(key, f"goodput of {name} needs limits", f"set workloads.{name}.slo: {{ttft_s: 0.5}}")
+    elif metric.kind == "throughput":
         for name in touched:
             if _mapping(_mapping(workloads[name]).get("load")).get("rate") is not None:
                 ledger.add(

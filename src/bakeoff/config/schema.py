@@ -64,6 +64,9 @@ Rates = Annotated[
 ]
 
 
+Limits = dict[Literal["ttft_s", "ttfo_s", "tpot_s", "e2e_latency_s"], Seconds]
+
+
 class Section(BaseModel):
     """A mapping whose keys are all known. Strict: "8" is not a number, and 8 is not a text."""
 
@@ -128,6 +131,9 @@ class WorkloadSection(Section):
     sampling: SamplingSection = Field(default_factory=SamplingSection)
     api: Literal["completions", "chat"] = "completions"
     cache: Literal["unique", "shared"] = Field("unique", description="unique: a nonce defeats the prefix cache.")
+    slo: Limits = Field(
+        default_factory=dict, description="Highest value of a request's metric; goodput counts who meets all."
+    )
 
 
 class BudgetSection(Section):

@@ -43,9 +43,9 @@ class Standing:
 
     @property
     def acceptable(self) -> bool:
-        """Nowhere slower, somewhere faster, every gate decided, and no garbage."""
-        outcomes = {row.outcome for row in self.gates}
-        return self.garbage is None and outcomes <= {*_GOOD, "equivalent"} and bool(outcomes & set(_GOOD))
+        """Proven somewhere faster and nowhere slower by more than the margin, and no garbage."""
+        gates = self.gates
+        return self.garbage is None and all(map(not_inferior, gates)) and any(row.outcome in _GOOD for row in gates)
 
     @property
     def task_ratio(self) -> float:
@@ -56,6 +56,21 @@ class Standing:
             known = [_cost(row) for row in rows if cell.cell is not None and row.ratio.point]
             logs += [sum(known) / len(known)] if known else []
         return math.exp(sum(logs) / len(logs)) if logs else 1.0
+
+
+def not_inferior(row: Comparison) -> bool:
+    """Whether the whole interval lies on the good side of the margin: proof that nothing that matters is lost.
+
+    A gate may still be undecided between equivalent and faster; for shipping that makes no difference.
+    """
+    if row.outcome == "invalid":
+        return False
+    if row.outcome in (*_GOOD, "equivalent"):
+        return True
+    edge = 1 + row.margin
+    if row.better == "lower":
+        return row.ratio.high is not None and row.ratio.high <= edge
+    return row.ratio.low is not None and row.ratio.low >= 1 / edge
 
 
 def standing_of(
@@ -78,6 +93,8 @@ def _side(gates: Sequence[Comparison], e2e: Comparison | None) -> tuple[Side, bo
     outcomes = {row.outcome for row in gates}
     if "invalid" in outcomes:
         return "invalid", False
+    if bool(outcomes & set(_GOOD)) and all(map(not_inferior, gates)):
+        return "candidate", False
     if not outcomes <= DECIDED:
         return "open", False
     good, bad = bool(outcomes & set(_GOOD)), bool(outcomes & set(_BAD))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..compare.view_redact import Cleaner
-from ..compare.view_text import cell_title, metric_label
+from ..compare.view_text import cell_title, metric_label, more_pairs
 from ..model import Cell, Comparison, Experiment
 from ..units import change
 from .standing import CellStanding
@@ -53,7 +53,7 @@ def missing(experiment: Experiment, name: str, cells: Sequence[CellStanding]) ->
             lead = f"{numbers(standing.gates)} disagree, and the typical task does not decide: "
             rows = [standing.e2e] if standing.e2e is not None else []
         needed = [row.pairs_needed for row in rows if row.pairs_needed]
-        more = f", about {max(needed)} more pairs" if needed else ""
+        more = f", {more_pairs(max(needed))}" if needed else ""
         told = f"{numbers(rows)} ({_outcomes(rows)}{more})" if rows else "E2E is not known"
         parts.append(f"{lead}{told} in {place(experiment, standing.cell)}")
     return f"{name} is undecided: {'; '.join(parts)}"

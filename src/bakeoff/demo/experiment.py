@@ -55,7 +55,7 @@ def demo_experiment(models: DemoModels, *, quick: bool = False) -> Experiment:
 
 # Two metrics × two cells × two candidates = 8 gates share the error budget; at 0.05/8 the anytime-valid interval is
 # infinite below 7 pairs, so no earlier look can decide. 4 gates at 0.05/4 (quick): infinite below 6.
-_FULL_BUDGET = Budget(min_pairs=7, max_pairs=12, seconds=11 * 60.0)
+_FULL_BUDGET = Budget(min_pairs=7, max_pairs=16, seconds=11 * 60.0)
 _QUICK_BUDGET = Budget(min_pairs=6, max_pairs=10, seconds=100.0)
 
 

@@ -13,7 +13,7 @@ from ..errors import EngineError
 from ..model import Block, Experiment, RequestRecord, Sample, Workload
 from ..workloads import derive_seed, draw_schedule
 from .counters import read_cache_counters
-from .health import block_health
+from .health import block_energy, block_health
 from .machine import usable_cores
 from .plan import Step
 from .progress import Progress
@@ -94,6 +94,7 @@ class BlockMeasurer:
             warmup_stable=stable,
             cache_hit_tokens=cache[0],
             cache_query_tokens=cache[1],
+            energy_j=block_energy(samples, client.started_ns, client.ended_ns),
             health=block_health(client.records, samples, client.loop_lag_ns, usable_cores()),
             nonce=(prepared[0].prompt or "")[:_NONCE_SHOWN] if prepared and workload.cache == "unique" else None,
             notes=(

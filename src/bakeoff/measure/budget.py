@@ -5,32 +5,11 @@ from __future__ import annotations
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ..errors import UsageError
-from ..model import Experiment, RequestRecord, Variant
+from ..model import Experiment, Price, RequestRecord
 from .plan import Step
-
-_PER = 1e6  # prices are per million tokens
-
-
-class Price:
-    """Price of one variant: per million input and output tokens."""
-
-    def __init__(self, variant: Variant) -> None:
-        value = variant.settings.get("price")
-        self.known = value is not None
-        prices: Mapping[str, float] = value if isinstance(value, Mapping) else {}
-        self.input = float(prices.get("input", 0.0))
-        self.output = float(prices.get("output", 0.0))
-        self.currency = str(prices.get("currency", "USD"))
-
-    @property
-    def free(self) -> bool:
-        return self.input == 0 and self.output == 0
-
-    def of(self, input_tokens: float, output_tokens: float) -> float:
-        return (input_tokens * self.input + output_tokens * self.output) / _PER
 
 
 class Ledger:
@@ -45,7 +24,7 @@ class Ledger:
         spent: float = 0.0,
     ) -> None:
         self.budget = experiment.budget
-        self.prices = {variant.name: Price(variant) for variant in experiment.variants}
+        self.prices = {variant.name: variant.price or Price() for variant in experiment.variants}
         self.requests = requests
         self.spent = spent
         self._elapsed_before = elapsed_s

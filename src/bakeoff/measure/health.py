@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ..model import Health, RequestRecord, Sample
 
@@ -48,6 +49,18 @@ def block_health(
         frequency_mhz=_median([s.frequency_mhz for s in samples]),
         temperature_c=_median([s.temperature_c for s in samples]),
     )
+
+
+def block_energy(samples: Sequence[Sample], start_ns: int, end_ns: int) -> float | None:
+    """∫P dt over the block [J] by the trapezoidal rule, gross; None unless power was read often enough.
+
+    Power is sampled a few times a second and taken as constant from the last sample to the block's end.
+    """
+    points = [(s.t_ns, s.gpu_power_w) for s in samples if s.gpu_power_w is not None]
+    if len(points) < 2 or end_ns <= start_ns:
+        return None
+    points = [(start_ns, points[0][1]), *((t, p) for t, p in points if start_ns < t < end_ns), (end_ns, points[-1][1])]
+    return sum((b[0] - a[0]) / 1e9 * (a[1] + b[1]) / 2 for a, b in pairwise(points))
 
 
 def _rate(samples: Sequence[Sample], field: str) -> float | None:

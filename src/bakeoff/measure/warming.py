@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from ..client import ClosedLoop, Timeouts, run_requests
+from ..client import ClosedLoop, PreparedRequest, Timeouts, prepare, run_requests
 from ..errors import EndpointError, EngineError
 from ..model import Experiment, RequestRecord, Workload
 from .plan import Step
@@ -35,23 +35,37 @@ class Warmer:
         request after that is slower by tens of percent, in every arm alike, which is noise in short blocks.
         """
         if step.cell.key not in resident.warm:
-            return await self._warm(resident, step, workload, deadline_ns)
+            greeted = await self._greet(resident, workload)
+            return [*greeted, *await self._warm(resident, step, workload, deadline_ns)]
         if self._residents.was_idle:
             return await self._batch(resident, step, workload)
         return []
+
+    async def _greet(self, resident: Resident, workload: Workload) -> list[RequestRecord]:
+        """The first request after a start ends its cold start: one token, the same few words for every variant.
+
+        A prompt of the workload would put that prompt's prefill into the start-up time.
+        """
+        if resident.start.spawn_ns is None or resident.start.first_token_ns is not None:
+            return []
+        endpoint = resident.server.endpoint
+        hello = prepare(endpoint, workload, 0, -1, "Hello, how are you today?", output_tokens=1)
+        client = await self._send(resident, [hello], 1)
+        self._see_first_token(resident, client)
+        return client
 
     def most(self, step: Step) -> int:
         """Requests that the warm-up of a cell sends at most: two windows of its concurrency are needed to judge."""
         window = _concurrency(step)
         most = self._experiment.warmup.max_requests
-        return most if window == 1 else max(most, 2 * window)
+        return 1 + (most if window == 1 else max(most, 2 * window))  # and the greeting
 
     async def _warm(
         self, resident: Resident, step: Step, workload: Workload, deadline_ns: int | None
     ) -> list[RequestRecord]:
         limits = self._experiment.warmup
         window = _concurrency(step)
-        most = self.most(step)
+        most = self.most(step) - 1
         records: list[RequestRecord] = []
         stable: bool | None = None
         end_ns = time.monotonic_ns() + int(limits.max_seconds * 1e9)
@@ -61,7 +75,6 @@ class Warmer:
             if len(records) >= max(limits.min_requests, window) and time.monotonic_ns() > end_ns:
                 break
             records += await self._batch(resident, step, workload)
-            self._see_first_token(resident, records)
             refuse_hopeless(resident, records)
             if len(records) >= limits.min_requests:
                 stable = is_stable(_latencies(records), window)
@@ -84,10 +97,15 @@ class Warmer:
             count=count,
         )
         self._sent += 1
+        return await self._send(resident, prepared, count)
+
+    @staticmethod
+    async def _send(resident: Resident, prepared: list[PreparedRequest], concurrency: int) -> list[RequestRecord]:
+        endpoint = resident.server.endpoint
         client = await run_requests(
             endpoint,
             prepared,
-            ClosedLoop(concurrency=count),
+            ClosedLoop(concurrency=concurrency),
             timeouts=Timeouts(connect_s=endpoint.connect_timeout_s, request_s=endpoint.request_timeout_s),
             check=resident.server.check,
         )

@@ -15,12 +15,42 @@ Arrivals = Literal["poisson", "constant"]
 LengthMode = Literal["fixed", "natural"]
 
 
+class Price(msgspec.Struct, frozen=True, kw_only=True):
+    """What a variant's tokens cost, per million input and output tokens."""
+
+    input: float = 0.0
+    output: float = 0.0
+    currency: str = "USD"
+
+    @property
+    def free(self) -> bool:
+        return self.input == 0 and self.output == 0
+
+    def of(self, input_tokens: float, output_tokens: float) -> float:
+        """Cost of so many tokens, in `currency`."""
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """One setup under test: an engine's name and that engine's settings (``${VAR}`` unresolved)."""
 
     name: str
     engine: str
     settings: dict[str, Any] = {}
+
+    @property
+    def price(self) -> Price | None:
+        """The declared price; None where none is declared (``free`` is a price of zero)."""
+        value = self.settings.get("price")
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            return Price()
+        return Price(
+            input=float(value.get("input", 0.0)),
+            output=float(value.get("output", 0.0)),
+            currency=str(value.get("currency", "USD")),
+        )
 
 
 class Prompts(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +98,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     sampling: Sampling = Sampling()
     api: Api = "completions"
     cache: Literal["unique", "shared"] = "unique"  # unique: a nonce in front of every prompt
+    slo: dict[str, float] = {}  # limits per request, metric name → highest value [s]; goodput counts who meets all
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):

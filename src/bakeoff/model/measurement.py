@@ -144,6 +144,7 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     nonce: str | None = None
     cache_hit_tokens: int | None = None  # server counters, difference over the block
     cache_query_tokens: int | None = None
+    energy_j: float | None = None  # measured at the GPUs, gross, over the block; None where nothing measures it
     health: Health = Health()
     notes: tuple[str, ...] = ()
 

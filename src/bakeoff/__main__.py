@@ -1,0 +1,5 @@
+"""``python -m bakeoff`` is ``bakeoff``."""
+
+from .cli.main import main
+
+main()
