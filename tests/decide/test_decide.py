@@ -1,5 +1,6 @@
 from typing import Literal, cast
 
+import msgspec
 import pytest
 
 from bakeoff.decide import decide
@@ -213,21 +214,27 @@ def test_order_of_rows_does_not_matter() -> None:
     assert (there.ship, there.conditions) == (back.ship, back.conditions)
 
 
+def spanning(outcome: str, low: float, high: float) -> Comparison:
+    """A TTFT gate of flash with this interval of its ratio."""
+    made = row("flash", "short.ttft", outcome, (low + high) / 2)
+    return msgspec.structs.replace(made, ratio=Ratio(point=(low + high) / 2, low=low, high=high))
+
+
 def test_proof_of_no_loss_is_enough_where_another_gate_is_faster() -> None:
     """Between equivalent and faster a gate may stay open: shipping needs only that nothing that matters is lost."""
-    leaning = row("flash", "short.ttft", "probably faster", 0.95, ratio=Ratio(point=0.95, low=0.91, high=0.99))
+    leaning = spanning("probably faster", 0.91, 0.99)
     found = decide(asked("flash"), [leaning, row("flash", "short.tpot", "faster", 0.86)])
     assert found.ship == "flash"
 
 
 def test_a_gate_that_may_still_be_slower_beyond_the_margin_stays_open() -> None:
-    unsure = row("flash", "short.ttft", "inconclusive", 1.0, ratio=Ratio(point=1.0, low=0.95, high=1.05))
+    unsure = spanning("inconclusive", 0.95, 1.05)
     found = decide(asked("flash"), [unsure, row("flash", "short.tpot", "faster", 0.86)])
     assert found.ship is None
 
 
 def test_no_loss_without_any_gain_is_no_reason_to_ship() -> None:
-    leaning = row("flash", "short.ttft", "probably faster", 0.95, ratio=Ratio(point=0.95, low=0.91, high=0.99))
+    leaning = spanning("probably faster", 0.91, 0.99)
     assert decide(asked("flash"), [leaning]).ship is None
 
 

@@ -174,5 +174,5 @@ def _workload(name: str, entry: WorkloadSection, where: Path) -> Workload:
         sampling=Sampling(**entry.sampling.model_dump()),
         api=entry.api,
         cache=entry.cache,
-        slo=dict(entry.slo),
+        slo={str(name): float(limit) for name, limit in entry.slo.items()},
     )

@@ -165,6 +165,20 @@ def _overlap(one: values.Gate, other: values.Gate) -> bool:
     return same and (one.workload == other.workload or None in (one.workload, other.workload))
 
 
+def _check_throughput(key: Key, metric: str, workloads: Mapping[str, Mapping[str, Any]], ledger: Ledger) -> None:
+    for name, workload in workloads.items():
+        if metric == "goodput_rps":
+            if not workload.get("slo"):
+                ledger.add(key, f"goodput of {name} needs limits", f"set workloads.{name}.slo: {{ttft_s: 0.5}}")
+        elif _mapping(workload.get("load")).get("rate") is not None:
+            ledger.add(
+                key,
+                f"{metric} of {name} says nothing about the variants: below saturation an open loop returns the rate "
+                "that was offered",
+                "gate on ttft_s, tpot_s or e2e_latency_s, or use a closed loop (concurrency)",
+            )
+
+
 def _check_gate(
     key: Key, gate: values.Gate, data: Mapping[str, Any], workloads: Mapping[str, Any], ledger: Ledger
 ) -> None:
@@ -177,19 +191,8 @@ def _check_gate(
             ledger.add(
                 key, f"{metric.name} needs a fresh start in each round, and there is none", "starts: every round"
             )
-    if metric.name == "goodput_rps":
-        for name in touched:
-            if not _mapping(workloads[name]).get("slo"):
-                ledger.add(key, f"goodput of {name} needs limits", f"set workloads.{name}.slo: {{ttft_s: 0.5}}")
-    elif metric.kind == "throughput":
-        for name in touched:
-            if _mapping(_mapping(workloads[name]).get("load")).get("rate") is not None:
-                ledger.add(
-                    key,
-                    f"{metric.name} of {name} says nothing about the variants: below saturation an open loop returns "
-                    "the rate that was offered",
-                    "gate on ttft_s, tpot_s or e2e_latency_s, or use a closed loop (concurrency)",
-                )
+    if metric.kind == "throughput":
+        _check_throughput(key, metric.name, {name: _mapping(workloads[name]) for name in touched}, ledger)
     if metric.name in ("tpot_s", "itl_s"):
         for name in touched:
             if _output_tokens(_mapping(workloads[name])) == 1:
