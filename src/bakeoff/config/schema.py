@@ -132,8 +132,6 @@ class WorkloadSection(Section):
     api: Literal["completions", "chat"] = "completions"
     cache: Literal["unique", "shared"] = Field("unique", description="unique: a nonce defeats the prefix cache.")
     slo: Limits = Field(default_factory=dict, description="Limits of a request; goodput counts who meets all.")
-        default_factory=dict, description="Highest value of a request's metric; goodput counts who meets all."
-    )
 
 
 class BudgetSection(Section):
