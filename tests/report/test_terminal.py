@@ -102,8 +102,6 @@ Memory (peak)   412 MB    flash   227 MB    −45 %    [−45, −45]      ✓ b
                           fixed   252 MB    −39 %    [−39, −39]      ✓ better
 Start-up        1.31 s    flash   1.22 s    −7.0 %   [−16, +3.0]     ? inconclusive (explored)
                           fixed   1.21 s    −7.9 %   [−14, −1.3]     ~ probably faster (explored)
-  flash Start-up inconclusive: 8 pairs can show changes from 4.1 % on; about 9 more pairs needed
-  fixed Start-up probably faster: 8 pairs can show changes from 4.1 % on; about 4 more pairs needed
 Quality         not comparable: all variants come from one already quantised file
 
 Ship fixed for both prompt lengths.
@@ -119,7 +117,6 @@ Warn     flash · long 2048/32, 1 at a time: other processes used 0.6 of 2 cores
          blocks
          → close what runs beside the benchmark, or pin it to other cores
 Note     flash: 2 of 192 requests to flash timed out
-         → see requests/ for the moments; raise request_timeout if the server was still working
 Stopped  every gate is decided after 8 rounds
 Saved    runs/20260714-101502-smaller-everything-k3f9
          report: runs/20260714-101502-smaller-everything-k3f9/report.html
@@ -179,7 +176,7 @@ TTFT            212 ms    168 ms    −2.0 %   [−5.9, +2.1]    ? inconclusive
 TPOT            21.7 ms   14.3 ms   −34 %    [−36, −32]      ✓ faster
 E2E             885 ms    612 ms    −31 %    [−33, −29]      ✓ faster (explored)
 Memory (peak)   412 MB    252 MB    −39 %    [−39, −39]      ✓ better
-  TTFT inconclusive: 8 pairs can show changes from 4.1 % on; about 11 more pairs needed
+  TTFT inconclusive: 8 pairs show changes from 4.1 % on; about 11 more pairs needed
 Quality         not measured: no quality task was run
 
 No decision.
@@ -214,7 +211,7 @@ short 128/32, 1 at a time
 TTFT        212 ms    168 ms    −21 %    –               ? inconclusive
 TPOT        21.7 ms   14.3 ms   −34 %    –               ? inconclusive
 E2E         885 ms    612 ms    −31 %    –               ? inconclusive (explored)
-  TTFT, TPOT, E2E inconclusive: one pair has no interval
+  TTFT, TPOT inconclusive: one pair has no interval
 Quality     not measured: no quality task was run
 
 No decision.

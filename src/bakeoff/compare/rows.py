@@ -185,5 +185,5 @@ def _reason(experiment: Experiment, target: Target, series: Series, interval: In
         what = "pairs" if experiment.start_every < 2 else "start groups"
         return f"{n} {what} are too few for an interval at this level"
     if interval.low > 0 or interval.high < 0:
-        return "the interval excludes no change but straddles the margin"
-    return "the interval holds both no change and a change beyond the margin"
+        return "it excludes no change, but not one within the margin"
+    return "it could be no change, or a relevant one"

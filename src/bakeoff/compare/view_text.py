@@ -113,7 +113,7 @@ def _note(comparison: Comparison, clean: Cleaner) -> str | None:
     if comparison.outcome not in ("faster", "slower", "better", "worse", "equivalent", "invalid"):
         if comparison.minimum_detectable is not None:
             smallest = change(1 + comparison.minimum_detectable).lstrip("+")
-            parts.append(f"{comparison.pairs} pairs can show changes from {smallest} on")
+            parts.append(f"{comparison.pairs} pairs show changes from {smallest} on")
         if comparison.pairs_needed:
             parts.append(more_pairs(comparison.pairs_needed))
     return "; ".join(parts) or None

@@ -12,6 +12,7 @@ from .figures import STATUS_TEXT, fixes, grouped_notes, interval, level, share
 
 _CODES = {"bold": "1", "dim": "2", "good": "32", "bad": "31", "unsure": "33", "invalid": "35", "equal": "36"}
 _NAME_WIDTH = 18
+_NOTES = 2  # notes in the short form; warnings and invalidities are always told
 _GAP = "   "
 
 
@@ -85,7 +86,9 @@ class _Page:
         if not shown:
             return "\n".join([self.paint(title, "bold"), self.paint("  nothing measured here yet", "dim")])
         lines = [self.paint(title, "bold"), *self._align(grid, widths, shown)]
-        for about, note in grouped_notes(shown, several=len(self.view.candidates) > 1):
+        # What only came along needs no excuse for being undecided; a gate does, and so does whatever is invalid.
+        told = [row for row in shown if row.gate or self.full or row.tone == "invalid"]
+        for about, note in grouped_notes(told, several=len(self.view.candidates) > 1):
             lines += [self.paint(line, "dim") for line in _wrap(f"  {about}: {note}", self.width, indent=4)]
         return "\n".join(lines)
 
@@ -167,12 +170,19 @@ class _Page:
     def _warn(self) -> list[str]:
         lines: list[str] = []
         names = {"invalid": ("Invalid", "invalid"), "warning": ("Warn", "unsure"), "note": ("Note", "dim")}
+        notes = 0
         for warning in self.view.warnings:
             label, style = names[warning.severity]
+            brief = warning.severity == "note" and not self.full
+            notes += brief
+            if brief and notes > _NOTES:
+                continue
             where = f"{warning.where}: " if warning.where else ""
             lines += self._labelled(label, f"{where}{warning.message}", style)
-            if warning.remedy:
+            if warning.remedy and not brief:
                 lines += self._labelled("", f"→ {warning.remedy}")
+        if notes > _NOTES:
+            lines += self._labelled("", f"and {notes - _NOTES} more notes: see the report, or --full")
         return lines
 
     def _saved(self) -> list[str]:
