@@ -142,11 +142,14 @@ def test_an_undecided_gate_fails_when_a_decision_is_required(tmp_path: Path) -> 
     assert done.returncode in (3, 4), done.stderr
 
 
-def test_ctrl_c_saves_and_reports_what_there_is_and_resume_completes_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_saves_and_reports_what_there_is_and_resume_completes_it(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     experiment(tmp_path, base=mock_command("--model-name", tmp_path.name), budget={"pairs": "4..4", "minutes": 5})
     process = subprocess.Popen([*CLI, "run", "experiment.yaml"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     _wait_for_blocks(tmp_path, 2)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "base" in output
