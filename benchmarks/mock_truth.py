@@ -10,10 +10,10 @@ Run: python benchmarks/mock_truth.py [--repetitions 3]      (about 4 minutes a r
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 
 import bakeoff
 from bakeoff.mock.sendlog import SendRecord, read_send_log
@@ -50,26 +50,46 @@ def experiment(name: str, folder: Path, *candidate_flags: str, max_pairs: int = 
     )
 
 
-def server_truth(records: list[SendRecord], start_ns: int, end_ns: int) -> tuple[float, float]:
-    """Median TTFT and TPOT [s] as the server sent them, for the requests received in a time range."""
-    inside = [r for r in records if start_ns <= r.recv_ns <= end_ns and r.first_send_ns is not None and r.chunk_ns]
-    ttft = statistics.median((r.first_send_ns - r.recv_ns) / 1e9 for r in inside if r.first_send_ns is not None)
-    tpot = statistics.median((r.chunk_ns[-1] - r.chunk_ns[0]) / 1e9 / (r.output_tokens - 1) for r in inside)
-    return ttft, tpot
+class Errors:
+    """Differences between the client's medians and the send log's, per cell: (TTFT, TPOT) [ms]."""
 
+    def __init__(self) -> None:
+        self.blocks: dict[str, list[tuple[float, float]]] = {}
+        self.client: dict[str, tuple[list[float], list[float]]] = {}
+        self.server: dict[str, tuple[list[float], list[float]]] = {}
 
-def accuracy(result: Result, logs: dict[str, list[SendRecord]]) -> dict[str, tuple[float, float]]:
-    """cell → worst and median |error| [ms] of block medians over both arms: (TTFT, TPOT) medians."""
-    errors: dict[str, list[tuple[float, float]]] = {}
-    for data in RunFolder.open(Path(result.run)).blocks():
-        block, columns = data.block, data.columns
-        first, last, scheduled = columns["first_token_ns"], columns["last_token_ns"], columns["scheduled_ns"]
-        ttft = statistics.median(float(f - s) / 1e9 for f, s in zip(first, scheduled, strict=True))
-        tokens = columns["output_tokens"]
-        tpot = statistics.median(float(e - f) / 1e9 / (n - 1) for e, f, n in zip(last, first, tokens, strict=True))
-        truth = server_truth(logs[block.variant], block.started_ns, block.ended_ns)
-        errors.setdefault(block.cell, []).append((abs(ttft - truth[0]) * 1e3, abs(tpot - truth[1]) * 1e3))
-    return {cell: (max(e[0] for e in es), max(e[1] for e in es)) for cell, es in errors.items()}
+    def add(self, result: Result, logs: dict[str, list[SendRecord]]) -> None:
+        """Adds every block of a run; a log's requests belong to the block in whose time they were received."""
+        for data in RunFolder.open(Path(result.run)).blocks():
+            block, columns = data.block, data.columns
+            first, last = columns["first_token_ns"], columns["last_token_ns"]
+            ttft = [float(f - s) / 1e6 for f, s in zip(first, columns["scheduled_ns"], strict=True)]
+            tpot = [float(e - f) / 1e6 / (n - 1) for e, f, n in zip(last, first, columns["output_tokens"], strict=True)]
+            inside = [r for r in logs[block.variant] if block.started_ns <= r.recv_ns <= block.ended_ns and r.chunk_ns]
+            sent = [(r.chunk_ns[0] - r.recv_ns) / 1e6 for r in inside]
+            paced = [(r.chunk_ns[-1] - r.chunk_ns[0]) / 1e6 / (r.output_tokens - 1) for r in inside]
+            self.blocks.setdefault(block.cell, []).append(
+                (abs(median(ttft) - median(sent)), abs(median(tpot) - median(paced)))
+            )
+            for kept, values in ((self.client, (ttft, tpot)), (self.server, (sent, paced))):
+                place = kept.setdefault(block.cell, ([], []))
+                place[0].extend(values[0])
+                place[1].extend(values[1])
+
+    def table(self) -> str:
+        lines = [
+            "| cell | blocks | error of the median TTFT | typical block | worst block "
+            "| error of the median TPOT | typical block | worst block |",
+            "|---|---|---|---|---|---|---|---|",
+        ]
+        for cell, blocks in sorted(self.blocks.items()):
+            row = f"| {cell} | {len(blocks)} |"
+            for i in range(2):
+                pooled = abs(median(self.client[cell][i]) - median(self.server[cell][i]))
+                errors = [block[i] for block in blocks]
+                row += f" {pooled:.3f} ms | {median(errors):.3f} ms | {max(errors):.3f} ms |"
+            lines.append(row)
+        return "\n".join(lines)
 
 
 def main() -> None:
@@ -78,7 +98,7 @@ def main() -> None:
     repetitions = parser.parse_args().repetitions
     print("| repetition | question | cell | metric | true ratio | estimate | interval | outcome | pairs |")
     print("|---|---|---|---|---|---|---|---|---|")
-    worst: dict[str, tuple[float, float]] = {}
+    errors = Errors()
     for repetition in range(repetitions):
         for question, flags, truth in (
             ("same", (), {"ttft_s": 1.0, "tpot_s": 1.0}),
@@ -88,9 +108,7 @@ def main() -> None:
                 folder = Path(name)
                 result = bakeoff.run(experiment("mock-truth", folder, *flags), root=folder / "runs")
                 logs = {arm: read_send_log(folder / f"{arm}.jsonl") for arm in ("base", "candidate")}
-                for cell, error in accuracy(result, logs).items():
-                    before = worst.get(cell, (0.0, 0.0))
-                    worst[cell] = (max(before[0], error[0]), max(before[1], error[1]))
+                errors.add(result, logs)
             for row in result.comparisons:
                 if row.gate:
                     cell = f"c{row.load['concurrency']:g}"
@@ -103,10 +121,7 @@ def main() -> None:
             for caution in result.warnings:
                 print(f"<!-- {caution.code}: {caution.message} -->")
     print()
-    print("| cell | worst error of a block's median TTFT | worst error of a block's median TPOT |")
-    print("|---|---|---|")
-    for cell, (ttft, tpot) in sorted(worst.items()):
-        print(f"| {cell} | {ttft:.3f} ms | {tpot:.4f} ms |")
+    print(errors.table())
 
 
 if __name__ == "__main__":
