@@ -159,6 +159,8 @@ class _Page:
             if head:
                 lines += self._labelled("" if lines else "Why", head)
             lines += self._labelled("" if lines else "Why", f"{text}{'   ' + status if status else ''}")
+            if finding.status == "confirmed":
+                lines += [self.paint(line, "dim") for e in finding.evidence for line in self._labelled("", f"  {e}")]
         return lines
 
     def _fix(self) -> list[str]:
@@ -182,7 +184,8 @@ class _Page:
             if warning.remedy and not brief:
                 lines += self._labelled("", f"→ {warning.remedy}")
         if notes > _NOTES:
-            lines += self._labelled("", f"and {notes - _NOTES} more notes: see the report, or --full")
+            more = notes - _NOTES
+            lines += self._labelled("", f"and {more} more note{'s' if more > 1 else ''}: see the report, or --full")
         return lines
 
     def _saved(self) -> list[str]:
