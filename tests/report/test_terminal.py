@@ -111,7 +111,7 @@ Ship fixed for both prompt lengths.
 Why      flash · TTFT · long, 1 at a time
           94 %  [88, 100]  KV cache q8_0: attention reads dequantise it   confirmed: one switch
          flipped, re-measured
-           flash with a 16-bit KV cache reads the same prompts 21 % faster than base
+         flash with a 16-bit KV cache reads the same prompts 21 % faster than base
            6 %  unexplained
 Fix      fixed: flash with a 16-bit KV cache → TTFT −21 %, TPOT −34 % against base
 Warn     flash · long 2048/32, 1 at a time: other processes used 0.6 of 2 cores during 2 of 54

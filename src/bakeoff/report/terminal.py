@@ -160,7 +160,7 @@ class _Page:
                 lines += self._labelled("" if lines else "Why", head)
             lines += self._labelled("" if lines else "Why", f"{text}{'   ' + status if status else ''}")
             if finding.status == "confirmed":
-                lines += [self.paint(line, "dim") for e in finding.evidence for line in self._labelled("", f"  {e}")]
+                lines += [self.paint(line, "dim") for e in finding.evidence for line in self._labelled("", e)]
         return lines
 
     def _fix(self) -> list[str]:
