@@ -9,7 +9,7 @@ import pytest
 
 from bakeoff.measure.machine import LINUX, read_machine, usable_cores
 from bakeoff.measure.telemetry import Telemetry
-from bakeoff.measure.tree import ProcessTree
+from bakeoff.measure.tree import ProcessTree, _descendants, _descendants_portable
 
 _CHILD = """
 import time
@@ -53,6 +53,10 @@ def test_a_tree_counts_its_children(eater: subprocess.Popen[bytes]) -> None:
     assert reading.anon_bytes >= 96 << 20  # 64 MiB in the parent, 32 MiB in its child
     if LINUX:
         assert reading.mapped_bytes  # the interpreter's own files
+
+
+def test_both_ways_of_finding_children_agree(eater: subprocess.Popen[bytes]) -> None:
+    assert _descendants(eater.pid) == _descendants_portable(eater.pid) != []
 
 
 def test_a_tree_that_is_gone_reads_none() -> None:
