@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from .model import Problem
@@ -12,6 +13,20 @@ EXIT_USAGE = 2
 EXIT_UNDECIDED = 3
 EXIT_INVALID = 4
 EXIT_INTERRUPTED = 130
+
+# ECMA-48: CSI, the string commands OSC, DCS, SOS, PM and APC up to their terminator, other ESC pairs; then what is left
+# of C0 (line ends and tabs stay), DEL and C1, and the bidirectional controls, which make a text read as another one.
+_CONTROLS = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[^\n]?"
+    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+)
+
+
+def printable(text: str) -> str:
+    """The text without anything that steers a terminal: untrusted text must not move cursors or hide words."""
+    return _CONTROLS.sub("", text)
 
 
 class BakeoffError(Exception):
@@ -31,6 +46,7 @@ class BakeoffError(Exception):
         remedy: str | None = None,
         log_tail: Sequence[str] = (),
     ) -> None:
+        message = printable(message)
         super().__init__(message)
         self.message = message
         self.where = where
@@ -44,7 +60,7 @@ class BakeoffError(Exception):
             parts.extend(f"    {line}" for line in self.log_tail)
         if self.remedy:
             parts.append(f"→ {self.remedy}")
-        return "\n".join(parts)
+        return printable("\n".join(parts))
 
 
 class ConfigError(BakeoffError):

@@ -162,7 +162,7 @@ METRICS: dict[str, Metric] = {
         ),
         Metric(
             name="peak_memory_bytes",
-            label="Memory (peak)",
+            label="Private memory",
             unit="B",
             better="lower",
             kind="memory",
@@ -172,7 +172,7 @@ METRICS: dict[str, Metric] = {
         ),
         Metric(
             name="peak_mapped_bytes",
-            label="Mapped files (peak)",
+            label="Mapped files",
             unit="B",
             better="lower",
             kind="memory",
@@ -182,7 +182,7 @@ METRICS: dict[str, Metric] = {
         ),
         Metric(
             name="peak_gpu_bytes",
-            label="GPU memory (peak)",
+            label="GPU memory",
             unit="B",
             better="lower",
             kind="memory",

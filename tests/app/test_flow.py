@@ -280,3 +280,40 @@ def test_a_variable_that_is_not_set_is_an_error_with_its_line(tmp_path: Path) ->
     assert done.returncode == 2
     assert "NOT_SET_ANYWHERE" in done.stderr
     assert "experiment.yaml:" in done.stderr
+
+
+def test_a_server_that_hangs_does_not_outlast_the_time_budget(tmp_path: Path) -> None:
+    experiment(tmp_path, candidate=mock_command("--fault", "hang"), budget={"pairs": "2..2", "minutes": 0.05})
+    done = cli("run", "experiment.yaml", cwd=tmp_path)  # the helper's own limit is far below the request's 600 s
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (2, 4), done.stderr
+
+
+def test_a_budget_that_holds_no_round_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    load = {"prompts": {"input_tokens": 24}, "output_tokens": 4, "load": {"rate": 0.05}, "block": {"requests": 16}}
+    experiment(tmp_path, workloads={"slow": load}, budget={"pairs": "2..2", "minutes": 1})
+    done = cli("run", "experiment.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "one round takes at least" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_too_few_pairs_for_any_decision_are_said_beforehand(tmp_path: Path) -> None:
+    experiment(tmp_path)
+    done = cli("plan", "experiment.yaml", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "no gate can be decided" in done.stdout
+    experiment(tmp_path, budget={"pairs": "6..20", "minutes": 5})
+    assert "no gate can be decided" not in cli("plan", "experiment.yaml", cwd=tmp_path).stdout
+
+
+def test_a_run_that_measured_no_pair_is_not_fine(tmp_path: Path) -> None:
+    failing(tmp_path, "--fault", "http_500")
+    done = cli("compare", str(only_run(tmp_path)), cwd=tmp_path)
+    assert done.returncode == 4
+
+
+def test_options_beside_resume_are_named_as_they_were_typed(tmp_path: Path) -> None:
+    done = cli("run", "--resume", "x", "--pairs", "9", "--gates", "ttft_s", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--pairs, --gates" in done.stderr

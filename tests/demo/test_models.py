@@ -188,7 +188,7 @@ def test_without_the_package_the_remedy_is_pip(tmp_path: Path, monkeypatch: pyte
         return real(name, *args, **kw)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(EngineMissing, match=r"pip install 'bakeoff\[demo\]'"):
+    with pytest.raises(EngineMissing, match=r"pip install -e '\.\[demo\]'"):
         prepare(tmp_path)
 
 

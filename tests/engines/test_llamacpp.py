@@ -99,7 +99,7 @@ def test_missing_library_says_how_to_install_it(stub: Path, monkeypatch: pytest.
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(EngineMissing) as caught:
         ENGINE.problems({"model": str(stub)}, stub.parent)
-    assert "pip install 'bakeoff[llamacpp]'" in str(caught.value)
+    assert "pip install xllamacpp" in str(caught.value)
 
 
 @pytest.fixture(scope="module")

@@ -25,8 +25,8 @@ def record(input_tokens: int, output_tokens: int) -> RequestRecord:
 
 def test_money_is_tokens_times_price_per_million() -> None:
     ledger = priced(Spend(amount=5))
-    ledger.saw_requests("base", [record(1_000_000, 100_000)])
-    ledger.saw_requests("b", [record(1_000_000, 100_000)])
+    ledger.saw_requests("base", [record(1_000_000, 100_000)], 8)
+    ledger.saw_requests("b", [record(1_000_000, 100_000)], 8)
     assert ledger.spent == pytest.approx(2.0)
     assert ledger.requests == 2
 
@@ -65,3 +65,12 @@ def test_a_round_that_would_not_fit_into_the_time_left_does_not_begin() -> None:
 
 def test_time_used_before_a_resume_counts() -> None:
     assert "time budget" in (Ledger(experiment(2, budget=Budget(seconds=10)), elapsed_s=11).refusal([], 1, 0) or "")
+
+
+def test_tokens_that_nobody_told_cost_what_they_may_cost_at_most() -> None:
+    """A server without `usage` must not make a spend budget endless."""
+    ledger = priced(Spend(amount=5))
+    answered = RequestRecord(index=0, prompt_id=0, scheduled_ns=0, status=200, prompt="x" * 3_000_000)
+    refused = RequestRecord(index=1, prompt_id=1, scheduled_ns=0, status=401, prompt="x" * 3_000_000)
+    ledger.saw_requests("base", [answered, refused], 100_000)
+    assert ledger.spent == pytest.approx(1.0 + 1.0)  # 1 M prompt tokens at 1, 0.1 M output tokens at 10

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from bakeoff.errors import EngineError, ServerNotReady
-from bakeoff.measure.block import BlockMeasurer, MeasuredBlock
+from bakeoff.measure.block import BlockMeasurer, MeasuredBlock, OutOfTime
 from bakeoff.measure.budget import Ledger
 from bakeoff.measure.plan import Step
 from bakeoff.measure.runner import Outcome, Runner
@@ -183,7 +183,8 @@ def test_a_candidate_that_never_gets_ready_is_dropped_and_the_others_go_on(run: 
 @pytest.mark.parametrize("gone", [["v0"], ["v1", "v2"]])
 def test_without_a_base_or_any_candidate_there_is_nothing_to_compare(run: Any, gone: list[str]) -> None:
     outcome, _, engine = run(refuses=gone)
-    assert isinstance(outcome.failure, ServerNotReady)
+    assert isinstance(outcome.failure, EngineError)
+    assert all(name in str(outcome.failure) for name in gone)  # each reason, not only the last one
     assert engine.up == set()
 
 
@@ -218,3 +219,16 @@ def test_an_interrupt_leaves_no_server_up(run: Any) -> None:
         with pytest.raises(KeyboardInterrupt):
             run(script)
     assert engines[-1].up == set()
+
+
+def test_a_block_that_the_budget_cuts_short_is_not_saved_and_blames_nobody(run: Any) -> None:
+    def script(step: Step, _count: int) -> Health:
+        if step.round == 1:
+            raise OutOfTime
+        return QUIET
+
+    outcome, folder, engine = run(script)
+    assert "time budget" in outcome.reason
+    assert outcome.failure is None
+    assert {b.round for b in folder.blocks} == {0}
+    assert engine.up == set()

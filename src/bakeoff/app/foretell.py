@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from ..errors import BakeoffError
+from ..errors import BakeoffError, UsageError
 from ..measure.plan import Plan
 from ..model import Block, Experiment, Start
 from ..runs import RunFolder
@@ -20,6 +22,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """A prediction. Seconds are None when nothing like it was measured here before."""
 
     sentence: str
+    warnings: tuple[str, ...]  # what makes the run unable to decide, known beforehand
     round_s: float | None  # one round: all starts, warm-ups and blocks
     shortest_s: float | None  # `min_pairs` rounds
     longest_s: float | None  # `max_pairs` rounds, within the time budget
@@ -48,6 +51,7 @@ def foretell(experiment: Experiment, root: Path) -> Forecast:
     per_round = None if None in counts else sum(c or 0 for c in counts) * len(experiment.variants)
     return Forecast(
         sentence=_sentence(experiment, shortest, longest),
+        warnings=tuple(_warnings(experiment)),
         round_s=round_s,
         shortest_s=shortest,
         longest_s=longest,
@@ -56,6 +60,58 @@ def foretell(experiment: Experiment, root: Path) -> Forecast:
         requests_per_round=per_round,
         order=order,
     )
+
+
+def shortest_round_s(experiment: Experiment) -> float:
+    """Seconds that one round takes at least, by its schedule alone (closed loops of n requests: unknown, 0)."""
+    total = 0.0
+    for cell in experiment.cells():
+        block = experiment.workload(cell.workload).block
+        if block.seconds is not None:
+            total += block.seconds
+        elif cell.kind == "open":
+            total += (block.requests or 0) / cell.level
+    return total * len(experiment.variants)
+
+
+def refuse_impossible(experiment: Experiment) -> None:
+    """Raises UsageError for a budget that cannot hold a single round."""
+    budget, least = experiment.budget, shortest_round_s(experiment)
+    if budget.seconds is not None and least > budget.seconds:
+        raise UsageError(
+            f"one round takes at least {_minutes(least)} by its schedule, and the time budget is "
+            f"{_minutes(budget.seconds)}",
+            where="budget.minutes",
+            remedy="raise budget.minutes, or shorten the blocks",
+        )
+    counts = [experiment.workload(cell.workload).block.requests or 1 for cell in experiment.cells()]
+    needed = sum(counts) * len(experiment.variants)
+    if budget.requests is not None and needed > budget.requests:
+        raise UsageError(
+            f"one round sends {needed} requests and its warm-up, and the request budget is {budget.requests}",
+            where="budget.requests",
+            remedy="raise budget.requests, or shorten the blocks",
+        )
+
+
+def first_decision(experiment: Experiment) -> int:
+    """Rounds before which no gate can be decided: the anytime-valid interval is infinite for fewer replicates."""
+    from ..compare.targets import all_targets
+    from ..stats.anytime import multiplier
+
+    gates = sum(target.gate for target in all_targets(experiment))
+    alpha = (1 - experiment.confidence) / max(1, gates)
+    replicates = next((n for n in range(2, 1000) if math.isfinite(multiplier(n, alpha))), 1000)
+    return replicates * max(1, experiment.start_every)
+
+
+def _warnings(experiment: Experiment) -> Iterator[str]:
+    first, budget = first_decision(experiment), experiment.budget
+    if budget.max_pairs < first:
+        yield (
+            f"no gate can be decided: with these gates an interval needs {first} pairs, and budget.pairs allows "
+            f"{budget.max_pairs}"
+        )
 
 
 def _minutes(value: float) -> str:
@@ -121,5 +177,6 @@ def plan_text(experiment: Experiment, forecast: Forecast) -> str:
         f"requests  {forecast.requests_per_round or 'by time'} a round, warm-up apart",
         "order     " + "\n          ".join(f"round {i + 1}: {row}" for i, row in enumerate(forecast.order)),
         f"time      {forecast.sentence}",
+        *(f"! {warning}" for warning in forecast.warnings),
     ]
     return "\n".join(lines)

@@ -25,13 +25,15 @@ def may_cost_money(variant: Variant) -> bool:
 
 def require_prices(experiment: Experiment) -> None:
     """Raises UsageError, naming each variant whose price is not declared, before anything is sent."""
-    missing = [v.name for v in experiment.variants if v.settings.get("price") is None and may_cost_money(v)]
-    needs_all = experiment.budget.spend is not None
-    if needs_all:
-        missing = [v.name for v in experiment.variants if v.settings.get("price") is None and (v.engine == "openai")]
+    unpriced = [v for v in experiment.variants if v.settings.get("price") is None and v.engine == "openai"]
+    if experiment.budget.spend is not None and unpriced:
+        what, missing = "a spend budget needs the price of every URL", unpriced
+    else:
+        missing = [variant for variant in unpriced if may_cost_money(variant)]
+        what = "this API may cost money, and its price is not declared"
     if missing:
         raise UsageError(
-            "this API may cost money, and its price is not declared",
-            where=", ".join(f"variants.{name}" for name in missing),
+            what,
+            where=", ".join(f"variants.{variant.name}" for variant in missing),
             remedy="add `price: {input: 0.15, output: 0.60, currency: USD}` (per million tokens), or `price: free`",
         )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from ..compare.view import View, build_view
 from ..compare.view_redact import redacted_result
 from ..errors import UsageError
-from ..model import Result
+from ..model import Caution, Result
 from ..runs import RunFolder
 from .verdict import conclude
 
@@ -65,25 +68,50 @@ def save(folder: RunFolder, result: Result) -> None:
 
 def _conclude(folder: RunFolder) -> Result:
     info = folder.info
-    return conclude(
+    blocks = folder.blocks(skip_broken=True)
+    skipped = folder.skipped
+    if skipped and not blocks:
+        folder.blocks()  # nothing is left to judge: raises, with the file and a remedy
+    result = conclude(
         info.experiment,
-        folder.blocks(),
+        blocks,
         folder.starts(),
         run=str(folder.path),
         state=info.state,
         reason=info.stop_reason,
         quality_note=info.quality_note,
     )
+    return _told(result, skipped)
+
+
+_NAMED_FILES = 3
+
+
+def _told(result: Result, skipped: Sequence[str]) -> Result:
+    """The result with a warning about files that could not be read and were left out."""
+    if not skipped:
+        return result
+    named = "; ".join(skipped[:_NAMED_FILES])
+    more = f"; and {len(skipped) - _NAMED_FILES} more" if len(skipped) > _NAMED_FILES else ""
+    broken = Caution(
+        code="broken-files",
+        message=f"left out, because {'it' if len(skipped) == 1 else 'they'} cannot be read: {named}{more}",
+        remedy="copy the run folder again from where it was measured; what is left is whole and counts",
+    )
+    return msgspec.structs.replace(result, warnings=(broken, *result.warnings))
 
 
 def _view(folder: RunFolder, result: Result, *, redact: bool = False) -> View:
     info = folder.info
+    blocks = folder.blocks(skip_broken=True)
+    known = set(folder.skipped)  # the result tells of these already
+    samples = folder.all_samples(skip_broken=True)
     return build_view(
-        result,
+        _told(result, [message for message in folder.skipped if message not in known]),
         info.experiment,
-        blocks=folder.blocks(),
+        blocks=blocks,
         starts=folder.starts(),
-        samples=folder.all_samples(),
+        samples=samples,
         environment=info.environment,
         command=" ".join(info.command) or None,
         run_path=str(folder.path),

@@ -16,6 +16,7 @@ from ..measure.progress import Progress
 from ..measure.runner import Outcome, Runner
 from ..model import Block, BlockData, Environment, Experiment, RequestRecord, Result, Sample, Start
 from ..runs import RunFolder, to_columns
+from .foretell import refuse_impossible
 from .loading import engines_of, load_experiment
 from .price import require_prices
 from .recompute import save
@@ -56,6 +57,7 @@ def run(
         checked = experiment
     engines = engines_of(checked)
     require_prices(checked)
+    refuse_impossible(checked)
     if resume is None:
         folder = RunFolder.create(Path(root), checked, command=command, source=source or "python", version=__version__)
         folder.update(quality_note=quality_note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import sys
@@ -19,6 +20,14 @@ def wants_color(stream: Any = None) -> bool:
     """Colour on a terminal, unless NO_COLOR is set (no-color.org)."""
     stream = stream or sys.stdout
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def shown_path(path: str | Path) -> str:
+    """A path as the user would type it: relative where it lies below the current folder."""
+    try:
+        return str(Path(path).resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
 
 
 def gate_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,7 +80,8 @@ def finish(
         click.echo(render_json(result).rstrip("\n"))
     else:
         width = min(shutil.get_terminal_size((100, 24)).columns, 120)
-        text = render(describe(Path(result.run)), "terminal", color=wants_color(), width=width, full=full)
+        view = dataclasses.replace(describe(Path(result.run)), run_path=shown_path(result.run))
+        text = render(view, "terminal", color=wants_color(), width=width, full=full)
         click.echo(text, nl=False)
     failed = failures(result, [parse_limit(t) for t in fail_if], [parse_limit(t) for t in fail_unless])
     for line in failed:
@@ -86,6 +96,8 @@ def exit_code(result: Result, *, gate_failed: bool, require_decision: bool) -> i
     gates = gates_of(result)
     if result.state == "interrupted":
         return EXIT_INTERRUPTED
+    if not result.rounds:
+        return EXIT_INVALID  # nothing was compared: that is not fine, whatever was asked
     if gates and all(row.outcome == "invalid" for row in gates):
         return EXIT_INVALID
     if gate_failed:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 
 import click
 
-from .common import wants_color
+from .common import shown_path, wants_color
 
 
 @click.command("report")
@@ -34,7 +35,10 @@ def command(run: Path | None, fmt: str, redact: bool, full: bool, output: Path |
     if fmt == "terminal":
         width = min(shutil.get_terminal_size((100, 24)).columns, 120)
         color = wants_color() and output is None
-        text = render(describe(path, redact=redact), "terminal", color=color, width=width, full=full)
+        view = describe(path, redact=redact)
+        if not redact:
+            view = dataclasses.replace(view, run_path=shown_path(path))
+        text = render(view, "terminal", color=color, width=width, full=full)
     else:
         text = report(path, fmt, redact=redact)  # type: ignore[arg-type]  # click offers only these
     if output is not None:

@@ -12,6 +12,7 @@ import click
 
 from .common import check_limits, finish, gate_options
 
+_FLAGS = {"candidates": "--candidate", "headers": "--header"}
 _GATE_KEYS = ("as_json", "full", "fail_if", "fail_unless", "require_decision")
 
 
@@ -66,7 +67,7 @@ def _question(experiment: Path | None, resume: Path | None, options: dict[str, A
     from ..errors import UsageError
 
     given = [name for name, value in options.items() if value not in (None, (), False)]
-    flags = ", ".join("--" + name.rstrip("s").replace("_", "-") for name in given)
+    flags = ", ".join(_FLAGS.get(name, "--" + name.replace("_", "-")) for name in given)
     if resume is not None:
         if experiment is not None or given:
             raise UsageError(
@@ -110,7 +111,10 @@ def measure(
 
     question = experiment if resume is None else RunFolder.open(resume).info.experiment
     with TerminalProgress(max_rounds=question.budget.max_pairs, quiet=quiet) as progress:
-        progress.say(foretold or foretell(question, root).sentence)
+        forecast = foretell(question, root)
+        progress.say(foretold or forecast.sentence)
+        for warning in forecast.warnings:
+            progress.note(warning)
         return run(
             experiment if resume is None else None,
             root=root,

@@ -43,6 +43,17 @@ class Requests:
         """Requests without an error."""
         return int(self.ok.sum())
 
+    @property
+    def decoding(self) -> Bools:
+        """Successful requests of two output tokens or more: those that have a time per token."""
+        stamped = (_stamps(self.columns, "first_token_ns") >= 0) & (_stamps(self.columns, "last_token_ns") >= 0)
+        return self.ok & stamped & (self.numbers("output_tokens") >= 2)
+
+    @property
+    def in_one_read(self) -> Bools:
+        """Those of `decoding` whose tokens all came in one network read: their decode time cannot be seen."""
+        return self.decoding & (_stamps(self.columns, "last_token_ns") <= _stamps(self.columns, "first_token_ns"))
+
     def numbers(self, name: str) -> Floats:
         """A numeric column, NaN for failed requests and where the column is not recorded."""
         if name not in self.columns:

@@ -25,7 +25,7 @@ def stop_reason(experiment: Experiment, result: Result, rounds_done: int) -> str
     if rounds_done < experiment.budget.min_pairs or rounds_done % group or not decided(result):
         return None
     count = len(gates_of(result))
-    gates = "the gate is" if count == 1 else f"all {count} gates are"
+    gates = {1: "the gate is", 2: "both gates are"}.get(count, f"all {count} gates are")
     return f"{gates} decided after {rounds_done} rounds"
 
 

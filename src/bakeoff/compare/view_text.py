@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..metrics import METRICS
 from ..model import BlockData, Cell, Comparison, Decision, Experiment, Result, Start, Workload
-from ..units import change
+from ..units import change, quantity
 from .view_redact import Cleaner
 from .view_types import ArmView, DecisionView, Row, Tone
 
@@ -84,6 +84,7 @@ def row_of(comparison: Comparison, clean: Cleaner) -> Row:
         margin=comparison.margin,
         pairs=comparison.pairs,
         note=_note(comparison, clean),
+        contradicts=contradicts(comparison),
         minimum_detectable=comparison.minimum_detectable,
         method=clean(comparison.method, 300),
     )
@@ -116,7 +117,17 @@ def _note(comparison: Comparison, clean: Cleaner) -> str | None:
             parts.append(f"{comparison.pairs} pairs show changes from {smallest} on")
         if comparison.pairs_needed:
             parts.append(more_pairs(comparison.pairs_needed))
+    if contradicts(comparison):
+        parts.append("the change is computed pair by pair, the columns are averages")
     return "; ".join(parts) or None
+
+
+def contradicts(comparison: Comparison) -> bool:
+    """Whether the two columns, as they are shown, say the other direction than the paired change."""
+    base, value, unit = comparison.base.point, comparison.value.point, comparison.unit
+    if not base or value is None or comparison.outcome == "invalid" or quantity(base, unit) == quantity(value, unit):
+        return False
+    return {change(value / base)[0], change(comparison.ratio.point)[0]} == {"+", "−"}
 
 
 def _plural(count: int, noun: str) -> str:

@@ -51,6 +51,7 @@ class Row:
     note: str | None = None
     minimum_detectable: float | None = None
     method: str = ""
+    contradicts: bool = False  # its columns say the other direction than its paired change
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -171,5 +171,5 @@ def _quality_conditions(candidate: str, quality: Sequence[QualityNote]) -> tuple
 
 def _start_conditions(cautions: Sequence[Caution]) -> tuple[str, ...]:
     if any(c.code == "one-start" for c in cautions):
-        return ("as far as one start of each server tells",)
+        return ("for these starts only (each server was started once)",)
     return ()

@@ -38,7 +38,7 @@ from .settings import SettingsReader, refuse
 KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 _UNQUANTISED = ("f32", "f16", "bf16")
 _HOST = "127.0.0.1"
-_REMEDY_INSTALL = "pip install 'bakeoff[llamacpp]'"
+_REMEDY_INSTALL = "pip install xllamacpp"
 _MAGIC = b"GGUF"
 
 

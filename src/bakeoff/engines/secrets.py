@@ -7,30 +7,40 @@ came in that way counts as secret: logs and error texts pass through a :class:`R
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
-from ..errors import BakeoffError, ConfigError
+from ..errors import BakeoffError, ConfigError, printable
 from ..model import Problem
+from .literals import REFERENCE as _REFERENCE
+from .literals import is_secret_name
 
-_REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
+__all__ = [
+    "Redactor",
+    "all_secrets",
+    "has_reference",
+    "inherited_secrets",
+    "is_secret_name",
+    "names",
+    "reference_problems",
+    "resolve",
+    "secrets_of",
+    "without_secrets",
+]
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SHORTEST = 4  # shorter texts occur by chance: replacing every "1" or "on" would ruin a log without hiding anything
 _MASK = "***"
 
-_SECRET_NAME = re.compile(
-    r"(^|[-_])(authorization|cookie|token|secret|password|passwd|credentials?|"
-    r"api[-_]?key|access[-_]?key|secret[-_]?key|private[-_]?key|subscription[-_]?key)\Z",
-    re.IGNORECASE,
-)
+# Values that switches have; they hide nothing, and replacing each "true" would ruin a log.
+_PLAIN_VALUES = frozenset({"true", "false", "none", "null", "auto", "default", "enabled", "disabled"})
 
-
-def is_secret_name(name: str) -> bool:
-    """Whether a header, variable or option of this name usually carries a secret (``Authorization``, ``HF_TOKEN``)."""
-    return bool(_SECRET_NAME.search(name))
+# Names, never values, of the variables that settings have referred to in this process.
+_referenced: set[str] = set()
 
 
 def _texts(value: Any, key: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -89,8 +99,13 @@ def reference_problems(value: Any, environ: Mapping[str, str], key: tuple[str, .
 def resolve(value: Any, environ: Mapping[str, str]) -> Any:
     """Nested settings with every ``${VAR}`` in their texts replaced (``$${`` stays ``${``); keys stay as they are.
 
+    Variables of this process's own environment are remembered by name: every server inherits them, so every log must
+    be free of them (see :func:`inherited_secrets`).
+
     Raises ConfigError that names the keys and the variables, never a value, with one Problem per place.
     """
+    if environ is os.environ:
+        _referenced.update(names(value))
     problems = reference_problems(value, environ)
     if problems:
         first = problems[0]
@@ -114,19 +129,44 @@ def secrets_of(settings: Any, environ: Mapping[str, str]) -> frozenset[str]:
     return frozenset(environ[name] for name in names(settings) if environ.get(name))
 
 
+def inherited_secrets() -> frozenset[str]:
+    """Secrets that any process of ours inherits, whichever variant it belongs to.
+
+    Values of all variables that any variant's settings have referred to so far (settings of all variants are checked
+    before anything starts), and of variables whose name says that they carry a secret.
+    """
+    return frozenset(
+        value
+        for name, value in os.environ.items()
+        if name in _referenced or (is_secret_name(name) and value.strip().lower() not in _PLAIN_VALUES)
+        if value
+    )
+
+
+def all_secrets(settings: Any) -> tuple[str, ...]:
+    """What must not show in anything that a server of these settings says, in a fixed order."""
+    return tuple(sorted(secrets_of(settings, os.environ) | inherited_secrets()))
+
+
 class Redactor:
     """Replaces secrets in text by ``***``, also where they stand JSON-escaped or percent-encoded.
 
-    Texts shorter than 4 characters are ignored. The longest is replaced first, so that a secret that contains
-    another one leaves no remainder. Each line of a many-line secret counts too, because logs are cleaned by the line.
+    To the given ones come the inherited ones, also those that become known later. Texts shorter than 4 characters are
+    ignored. The longest is replaced first, so that a secret that contains another one leaves no remainder. Each line
+    of a many-line secret counts too, because logs are cleaned by the line.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
+        self._own = frozenset(secrets)
+        self._build()
+
+    def _build(self) -> None:
+        self._known = len(_referenced)
         spellings: set[str] = set()
-        for secret in secrets:
+        for secret in self._own | inherited_secrets():
             for part in (secret, *secret.splitlines()):
                 spellings |= {part, json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]}
-                spellings |= {quote(part), quote(part, safe="")}
+                spellings |= {quote(part, errors="replace"), quote(part, safe="", errors="replace"), printable(part)}
         kept = sorted((s for s in spellings if len(s.strip()) >= _SHORTEST), key=lambda s: (-len(s), s))
         self.longest = len(kept[0]) if kept else 0  # characters
         self._pattern = re.compile("|".join(map(re.escape, kept))) if kept else None
@@ -136,7 +176,19 @@ class Redactor:
 
     def clean(self, text: str) -> str:
         """The text without the secrets."""
+        if self._known != len(_referenced):
+            self._build()
         return self._pattern.sub(_MASK, text) if self._pattern else text
+
+    def clean_all(self, value: Any) -> Any:
+        """Nested plain data with every text in it cleaned; names stay."""
+        if isinstance(value, str):
+            return self.clean(value)
+        if isinstance(value, Mapping):
+            return {name: self.clean_all(item) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.clean_all(item) for item in value]
+        return value
 
 
 @contextmanager

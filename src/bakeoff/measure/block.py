@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..client import ClientBlock, ClosedLoop, HttpClient, OpenLoop, PreparedRequest, Timeouts, run_requests
+from ..client import ClientBlock, ClosedLoop, HttpClient, OpenLoop, PreparedRequest, run_requests
 from ..errors import EngineError
 from ..model import Block, Experiment, RequestRecord, Sample, Workload
 from ..workloads import derive_seed, draw_schedule
@@ -20,10 +20,14 @@ from .progress import Progress
 from .prompting import PromptSources, count_missing
 from .residents import Resident, Residents
 from .telemetry import Telemetry
-from .warming import Warmer, death
+from .warming import Warmer, death, timeouts_of
 
 _NONCE_SHOWN = 60  # characters of the first prompt kept as a sample of the block's nonce
 _MAX_PREPARED = 20_000  # requests prepared for a block that is limited by time
+
+
+class OutOfTime(Exception):
+    """The time budget ended inside a block."""
 
 
 class MeasuredBlock(NamedTuple):
@@ -72,7 +76,11 @@ class BlockMeasurer:
         )
         load, prepared, end_ns = self._load(workload, step, prepared)
         self._progress.block_started(step, 0 if end_ns else len(prepared))
-        client, samples, cache, died = await self._run(resident, prepared, load, end_ns, on_request)
+        client, samples, cache, died = await self._run(
+            resident, prepared, load, _earliest(end_ns, deadline_ns), deadline_ns, on_request
+        )
+        if deadline_ns is not None and client.ended_ns > deadline_ns:
+            raise OutOfTime  # what is cut short is no block: its requests would be the easy ones
         if died is None:
             await count_missing(endpoint, client.records)
         block = Block(
@@ -127,6 +135,7 @@ class BlockMeasurer:
         prepared: Sequence[PreparedRequest],
         load: ClosedLoop | OpenLoop,
         end_ns: int | None,
+        deadline_ns: int | None,
         on_request: Callable[[RequestRecord], None],
     ) -> tuple[ClientBlock, list[Sample], tuple[int | None, int | None], EngineError | None]:
         endpoint = resident.server.endpoint
@@ -142,7 +151,7 @@ class BlockMeasurer:
                 endpoint,
                 prepared,
                 load,
-                timeouts=Timeouts(connect_s=endpoint.connect_timeout_s, request_s=endpoint.request_timeout_s),
+                timeouts=timeouts_of(endpoint, deadline_ns),
                 deadline_ns=end_ns,
                 on_record=on_request,
                 check=resident.server.check,
@@ -164,6 +173,10 @@ class BlockMeasurer:
         if before is None or after is None or after.queries < before.queries:
             return client, samples, (None, None), None
         return client, samples, (round(after.hits - before.hits), round(after.queries - before.queries)), None
+
+
+def _earliest(*stamps: int | None) -> int | None:
+    return min((stamp for stamp in stamps if stamp is not None), default=None)
 
 
 def _request_count(workload: Workload, step: Step, typical_s: float) -> int:

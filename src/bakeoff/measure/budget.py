@@ -62,11 +62,24 @@ class Ledger:
     def saw_start(self, variant: str, seconds: float) -> None:
         self._starts[variant].append(seconds)
 
-    def saw_requests(self, variant: str, records: Sequence[RequestRecord]) -> None:
-        """Counts requests and money; warm-up requests cost as much as measured ones."""
+    def saw_requests(self, variant: str, records: Sequence[RequestRecord], output_tokens: int) -> None:
+        """Counts requests and money; warm-up requests cost as much as measured ones.
+
+        A request whose server told no token counts costs what it may have cost at most: its whole prompt and
+        `output_tokens`, the limit of its answer. One that was refused before it was answered costs nothing.
+        """
         self.requests += len(records)
         price = self.prices[variant]
-        self.spent += sum(price.of(r.input_tokens or 0, r.output_tokens or 0) for r in records)
+        for record in records:
+            answered = record.status == 200  # HTTP: from then on the tokens are being paid
+            asked = record.input_tokens
+            written = record.output_tokens
+            if asked is None:
+                # Three characters a token is fewer than any common tokenizer needs for plain text.
+                asked = len(record.prompt or "") // 3 if answered else 0
+            if written is None:
+                written = output_tokens if answered else 0
+            self.spent += price.of(asked, written)
 
     def predicted_s(self, steps: Sequence[Step]) -> float | None:
         """Time for these blocks with their starts; None while a block of one of these kinds was never seen."""

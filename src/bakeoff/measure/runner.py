@@ -11,7 +11,7 @@ import msgspec
 from ..client import LoopRunner, loop_runner
 from ..errors import EngineError
 from ..model import BlockKind, Engine, Environment, Experiment, Look, Stop
-from .block import BlockMeasurer, MeasuredBlock
+from .block import BlockMeasurer, MeasuredBlock, OutOfTime
 from .budget import Ledger
 from .environment import machine_fingerprint
 from .plan import Plan, Step
@@ -117,19 +117,22 @@ class Runner:
         """Measures one step; a text ends the run. A variant that fails twice in a row is dropped, and said so."""
         if step.variant in self._dropped:
             return None
-        if self._experiment.budget.seconds is not None and self._ledger.elapsed_s > self._experiment.budget.seconds:
-            return f"time budget: {self._experiment.budget.seconds / 60:.3g} min"
+        if self._out_of_time():
+            return self._time_reason()
         try:
             self._measure(loop, step)
             self._failures[step.variant] = 0
+        except OutOfTime:
+            return self._time_reason()
         except EngineError as error:
             self._failures[step.variant] = self._failures.get(step.variant, 0) + 1
             self._progress.note(f"{step.variant}: {error.message}")
             # A server that never got ready will not do better at once; one that died gets a second chance.
             if not isinstance(error, _Died) or self._failures[step.variant] >= 2:
                 self._dropped[step.variant] = error.error if isinstance(error, _Died) else error
-                if self._failure() is not None:
-                    return f"{step.variant} failed: {error.message}"
+                if (failure := self._failure()) is not None:
+                    several = len(self._experiment.candidates) > 1 and step.variant != self._experiment.base.name
+                    return failure.message if several else f"{step.variant} failed: {failure.message}"
                 self._progress.note(f"{step.variant} is dropped; the others go on")
         return None
 
@@ -142,9 +145,12 @@ class Runner:
             try:
                 measured = self._run(loop, resident, step)
             except EngineError as error:
+                if self._out_of_time():
+                    raise OutOfTime from None  # a request that the budget cut off is no fault of the server
                 self._residents.discard(resident)
                 raise _Died(error) if death(resident) is not None else error from None
-            self._ledger.saw_requests(step.variant, [*measured.warmup, *measured.records])
+            limit = self._experiment.workload(step.cell.workload).output_tokens
+            self._ledger.saw_requests(step.variant, [*measured.warmup, *measured.records], limit)
             self._sink.write_block(measured.block, measured.records, measured.samples)
             if attempt == 0:
                 self._ledger.saw_block(step, time.monotonic() - before - start_s)
@@ -154,7 +160,13 @@ class Runner:
         if measured.died is not None:
             self._residents.discard(resident)
             raise _Died(measured.died)
-        if measured.records and measured.block.errors == len(measured.records):
+        if not measured.records:
+            raise EngineError(
+                "a block sent no request",
+                where=f"{step.variant}, {step.cell.key}",
+                remedy="raise the rate, or make the block longer",
+            )
+        if measured.block.errors == len(measured.records):
             raise _Died(all_failed(resident, measured.records[-1], "every request of a block failed"))
 
     def _worth_repeating(self, step: Step, measured: MeasuredBlock) -> bool:
@@ -163,6 +175,14 @@ class Runner:
         The earlier try stays in the run folder; the comparison takes the last one of a place.
         """
         if not measured.block.health.contended:
+            return False
+        # Enough rounds to decide come before clean ones.
+        rounds_left = self._experiment.budget.min_pairs - step.round
+        places = [Step(step.round, 0, v.name, "measure", c, step.group) for v in self._experiment.variants
+                  for c in self._experiment.cells()]  # fmt: skip
+        need = self._ledger.predicted_s(places)
+        budget = self._experiment.budget.seconds
+        if budget is not None and need is not None and self._ledger.elapsed_s + need * rounds_left > budget:
             return False
         return self._ledger.refusal([step], self._requests([step]), self._worst_cost([step])) is None
 
@@ -177,14 +197,27 @@ class Runner:
             )
         )
 
+    def _out_of_time(self) -> bool:
+        budget = self._experiment.budget.seconds
+        return budget is not None and self._ledger.elapsed_s > budget
+
+    def _time_reason(self) -> str:
+        return f"time budget: {(self._experiment.budget.seconds or 0) / 60:.3g} min"
+
     def _failure(self) -> EngineError | None:
         """The error that leaves nothing to compare: the base is gone, or every candidate is."""
         base = self._experiment.base.name
         if base in self._dropped:
             return self._dropped[base]
-        if all(candidate.name in self._dropped for candidate in self._experiment.candidates):
-            return next(iter(self._dropped.values()), None)
-        return None
+        gone = [self._dropped.get(candidate.name) for candidate in self._experiment.candidates]
+        failed = [error for error in gone if error is not None]
+        if len(failed) < len(gone):
+            return None
+        if len(failed) == 1:
+            return failed[0]
+        names = [candidate.name for candidate in self._experiment.candidates]
+        reasons = "; ".join(f"{name}: {error.message}" for name, error in zip(names, failed, strict=True))
+        return EngineError(f"every candidate failed: {reasons}", remedy=failed[0].remedy, log_tail=failed[0].log_tail)
 
     def _requests(self, steps: Sequence[Step]) -> int:
         """Requests that these blocks may send at most, their warm-up included."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Sequence
 
 from ..client import ClosedLoop, PreparedRequest, Timeouts, prepare, run_requests
 from ..errors import EndpointError, EngineError
-from ..model import Experiment, RequestRecord, Workload
+from ..model import Endpoint, Experiment, RequestRecord, Workload
 from .plan import Step
 from .prompting import PromptSources
 from .residents import Resident, Residents
@@ -25,6 +26,7 @@ class Warmer:
         self._residents = residents
         self._prompts = prompts
         self._sent = 0
+        self._deadline_ns: int | None = None
 
     async def prepare(
         self, resident: Resident, step: Step, workload: Workload, deadline_ns: int | None
@@ -34,6 +36,7 @@ class Warmer:
         A server that stood idle while another one worked has lost its caches (and its cores their clocks): the first
         request after that is slower by tens of percent, in every arm alike, which is noise in short blocks.
         """
+        self._deadline_ns = deadline_ns
         if step.cell.key not in resident.warm:
             greeted = await self._greet(resident, workload)
             return [*greeted, *await self._warm(resident, step, workload, deadline_ns)]
@@ -99,14 +102,13 @@ class Warmer:
         self._sent += 1
         return await self._send(resident, prepared, count)
 
-    @staticmethod
-    async def _send(resident: Resident, prepared: list[PreparedRequest], concurrency: int) -> list[RequestRecord]:
+    async def _send(self, resident: Resident, prepared: list[PreparedRequest], concurrency: int) -> list[RequestRecord]:
         endpoint = resident.server.endpoint
         client = await run_requests(
             endpoint,
             prepared,
             ClosedLoop(concurrency=concurrency),
-            timeouts=Timeouts(connect_s=endpoint.connect_timeout_s, request_s=endpoint.request_timeout_s),
+            timeouts=timeouts_of(endpoint, self._deadline_ns),
             check=resident.server.check,
         )
         return client.records
@@ -116,6 +118,12 @@ class Warmer:
         if seen:
             at_ns, due_ns = min(seen)
             self._residents.first_token(resident, due_ns, at_ns)
+
+
+def timeouts_of(endpoint: Endpoint, deadline_ns: int | None) -> Timeouts:
+    """The endpoint's time-outs, none of which outlasts the run's time budget by more than a second."""
+    left = math.inf if deadline_ns is None else max(0.0, (deadline_ns - time.monotonic_ns()) / 1e9) + 1.0
+    return Timeouts(connect_s=min(endpoint.connect_timeout_s, left), request_s=min(endpoint.request_timeout_s, left))
 
 
 def _concurrency(step: Step) -> int:

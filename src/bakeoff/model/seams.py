@@ -39,6 +39,7 @@ class Endpoint:
     connect_timeout_s: float = 10.0
     request_timeout_s: float = 600.0
     requests_per_minute: float | None = None
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # what no text quoted from the server may show
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ STATUS_TEXT = {
     "confirmed": "confirmed: one switch flipped, re-measured",
     "suspected": "suspected: not yet flipped alone",
     "refuted": "refuted: flipped, no effect",
-    "cannot attribute": "cannot attribute",
+    "cannot attribute": "",  # the title of such a finding says it already
 }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from ...model import Caution
-from . import cache, failures, limits, machine, series, tokens
+from . import cache, client, failures, limits, machine, series, tokens
 from .bench import Bench, percent
 from .outputs import OutputCheck
 
@@ -24,17 +24,20 @@ CHECKS: tuple[Callable[[Bench], Iterator[Caution]], ...] = (
     tokens.input_tokens,
     tokens.finish_reasons,
     cache.cache_hits,
-    machine.client_bound,
+    client.client_bound,
+    client.send_delay,
     machine.contention,
     machine.repeats,
     series.same_against_same,
     series.stationarity,
     series.starts,
     failures.saturation,
+    tokens.hidden_decode,
     tokens.hidden_gaps,
     tokens.token_source,
     machine.warm_up,
     failures.server_notes,
+    failures.prompt_notes,
     series.too_few,
     tokens.tails,
 )

@@ -83,12 +83,13 @@ def server_notes(bench: Bench) -> Iterator[Caution]:
             if name == variant.name
             for r in blocks
             for note in r.block.notes
+            if note.startswith(_SERVER_NOTE)
         )
         for note, count in notes.most_common(5):
             times = f" ({count} blocks)" if count > 1 else ""
             yield Caution(
                 code="block-note",
-                message=f"{variant.name}: {note}{times}",
+                message=f"{note}{times}",
                 remedy="see the server's log in the run folder",
                 severity="note",
                 variant=variant.name,
@@ -102,6 +103,35 @@ def server_notes(bench: Bench) -> Iterator[Caution]:
                 severity="note",
                 variant=variant.name,
             )
+
+
+def prompt_notes(bench: Bench) -> Iterator[Caution]:
+    """What was noted of the prompts. They are made once for all variants, so each note is told once a workload."""
+    several = len(bench.experiment.workloads) > 1
+    notes = dict.fromkeys(
+        (cell.workload, bounded(note))
+        for cell, _, blocks in bench.arms()
+        for r in blocks
+        for note in r.block.notes
+        if not note.startswith(_SERVER_NOTE)
+    )
+    for workload, note in list(notes)[:_PROMPT_NOTES]:
+        yield Caution(
+            code="prompt-note",
+            message=f"{workload}: {note}" if several else note,
+            remedy=next((remedy for word, remedy in _PROMPT_REMEDIES if word in note), _PROMPT_REMEDY),
+            severity="note",
+        )
+
+
+_SERVER_NOTE = "the server "
+_PROMPT_NOTES = 5
+_PROMPT_REMEDY = "all variants get the same prompts; change the workload's `prompts` where it matters"
+_PROMPT_REMEDIES = (
+    ("they repeat", "add prompts to the file, or ask for fewer rounds or smaller blocks"),
+    ("no tokenizer", "all variants get the same prompts; only a server that offers `/tokenize` makes lengths exact"),
+    ("tokenizer differs", "compare whole answers (E2E): times per token are of unlike tokens"),
+)
 
 
 def saturation(bench: Bench) -> Iterator[Caution]:

@@ -1,59 +1,13 @@
-"""Was the bench fit? Client, contention, stolen time, warm-up."""
+"""Was the machine fit? Contention, stolen time, warm-up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-
-import numpy as np
+from collections.abc import Iterator, Sequence
 
 from ...model import Caution, Health
-from ...units import seconds
 from ..extract import Requests
 from . import limits
-from .bench import PREFILL_METRICS, Bench, count_of, percent
-
-_CLIENT_REMEDY = "lower the load, or run the client on an idle machine of its own"
-
-
-def client_bound(bench: Bench) -> Iterator[Caution]:
-    """A client that is late or busy. What it touches follows from how the lateness enters a metric.
-
-    Send delay and the median lag of the event loop add to TTFT and E2E; TPOT holds only their difference over all
-    tokens; a rare late timer spoils single gaps and tails but no median.
-    """
-    for cell, variant, blocks in bench.arms():
-        ttft, tpot = _typical(blocks, "ttft_s"), _typical(blocks, "tpot_s")
-        delay = _median([_send_delay(r) for r in blocks])
-        lag, lag_tail = _health(blocks, lambda h: h.loop_lag_p50_s), _health(blocks, lambda h: h.loop_lag_p99_s)
-        cpu = _health(blocks, lambda h: h.client_cpu_share)
-        if cpu > limits.CLIENT_CPU.value:
-            yield _client(cell.key, variant, f"the client used {percent(cpu)} of a core", "invalid", ())
-            continue
-        late = max(delay, lag if lag > limits.LOOP_LAG_MEDIAN_S.value else 0.0)
-        if late > limits.SEND_DELAY.value * ttft:
-            told = f"the client is typically {seconds(late)} late, {percent(late / ttft)} of TTFT"
-            yield _client(cell.key, variant, told, "invalid", PREFILL_METRICS)
-        steps = bench.experiment.workload(cell.workload).output_tokens - 1
-        if steps > 0 and lag > limits.LOOP_LAG_MEDIAN_S.value and 2 * lag / steps > limits.SEND_DELAY.value * tpot:
-            told = f"the client is typically {seconds(lag)} late in reading tokens"
-            yield _client(cell.key, variant, told, "invalid", ("tpot_s",))
-        floor = limits.LOOP_LAG_TPOT.value * tpot if np.isfinite(tpot) else 0.0
-        if lag_tail > max(limits.LOOP_LAG_TAIL_S.value, floor):
-            told = f"one in a hundred of the client's timers was {seconds(lag_tail)} late or more"
-            yield _client(cell.key, variant, f"{told}: gaps between tokens are not reliable", "invalid", ("itl_s",))
-            yield _client(cell.key, variant, f"{told}: tails are not reliable, medians are", "warning", ())
-
-
-def _client(cell: str, variant: str, told: str, severity: str, metrics: tuple[str, ...]) -> Caution:
-    return Caution(
-        code="client-bound",
-        message=f"{told} ({variant})",
-        remedy=_CLIENT_REMEDY,
-        severity="invalid" if severity == "invalid" else "warning",
-        variant=variant,
-        cell=cell,
-        metrics=metrics,
-    )
+from .bench import Bench, count_of, percent
 
 
 def contention(bench: Bench) -> Iterator[Caution]:
@@ -113,26 +67,3 @@ def warm_up(bench: Bench) -> Iterator[Caution]:
 
 def _healths(blocks: Sequence[Requests]) -> list[Health]:
     return [r.block.health for r in blocks]
-
-
-def _health(blocks: Sequence[Requests], field: Callable[[Health], float | None]) -> float:
-    """Median over the blocks that tell; 0 where none does."""
-    return _median([value for h in _healths(blocks) if (value := field(h)) is not None])
-
-
-def _send_delay(requests: Requests) -> float:
-    sent, scheduled = requests.columns["sent_ns"], requests.columns["scheduled_ns"]
-    late = np.asarray(sent, dtype=np.int64) - np.asarray(scheduled, dtype=np.int64)
-    late = late[np.asarray(sent, dtype=np.int64) >= 0]
-    return float(np.median(late)) / 1e9 if late.size else 0.0
-
-
-def _typical(blocks: Sequence[Requests], metric: str) -> float:
-    """Median over all requests; infinite where none has a value (nothing can then be compared with it)."""
-    values = np.concatenate([r.values[metric] for r in blocks])
-    values = values[np.isfinite(values)]
-    return float(np.median(values)) if values.size else float("inf")
-
-
-def _median(values: Sequence[float]) -> float:
-    return float(np.median(values)) if len(values) else 0.0

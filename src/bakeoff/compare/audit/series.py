@@ -122,6 +122,10 @@ def _aa_difference(bench: Bench, cell: Cell, metric: Metric, pairs: Sequence[Pai
 def _start_remedy(bench: Bench) -> str:
     if all(variant.engine == "openai" for variant in bench.experiment.variants):
         return "let Bakeoff start the servers (engine `command`), so that the luck of a start averages out"
+    if bench.experiment.start_every >= 1:  # it ended before a second start
+        return "let it run for more rounds, so that the luck of a start averages out"
+    if bench.experiment.name == "demo-quick":
+        return "run the full demo (`bakeoff demo`): it starts every server afresh in every round"
     return "set `starts: every round`, so that the luck of a start averages out"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...model import Caution
 from ...stats.paired import t_p_value
 from ...units import change
-from ..extract import Floats
+from ..extract import Bools, Floats, Requests
 from ..pairs import TAIL_REQUESTS, joined
 from . import limits
 from .bench import LENGTH_METRICS, PREFILL_METRICS, Bench, bounded, percent
@@ -155,6 +155,31 @@ def token_source(bench: Bench) -> Iterator[Caution]:
                     severity="note",
                     variant=variant.name,
                 )
+
+
+def hidden_decode(bench: Bench) -> Iterator[Caution]:
+    """Answers of several tokens that arrive in one network read: they have no TPOT, and those that have one differ."""
+    for cell, variant, blocks in bench.arms():
+        answers, hidden = (sum(int(part.sum()) for part in parts) for parts in zip(*map(_decoding, blocks), strict=True))
+        if not hidden:
+            continue
+        share = hidden / answers
+        slo = bench.experiment.workload(cell.workload).slo
+        yield Caution(
+            code="tpot-hidden",
+            message=f"{hidden} of {answers} answers of {variant} ({percent(share)}) came in one network read: they have "
+            "no time per token, and TPOT is that of the others",
+            remedy="let the server send every token when it is made (no buffering on the way), or decide by E2E",
+            severity="invalid" if share > limits.TPOT_HIDDEN.value else "note",
+            variant=variant,
+            cell=cell.key,
+            # An answer without TPOT cannot break a limit on it.
+            metrics=("tpot_s", "itl_s", *(("goodput_rps",) if slo and "tpot_s" in slo else ())),
+        )
+
+
+def _decoding(requests: Requests) -> tuple[Bools, Bools]:
+    return requests.decoding, requests.in_one_read
 
 
 def hidden_gaps(bench: Bench) -> Iterator[Caution]:
