@@ -167,6 +167,36 @@ def test_client_bound(arm: Arm, touched: set[str]) -> None:
     assert (invalid(result) & {"ttft_s", "tpot_s", "e2e_latency_s", "itl_s"}) == touched
 
 
+def late(ttft_s: float, delay_s: float) -> Arm:
+    return Arm(ttft_s=ttft_s, columns={"sent_ns": lambda columns: columns["scheduled_ns"] + int(delay_s * 1e9)})
+
+
+@pytest.mark.parametrize(
+    ("base", "flash", "severity"),
+    [
+        (late(0.020, 227e-6), late(0.020, 227e-6), "warning"),  # 1.1 % of TTFT, shared: dilutes and no more
+        (late(0.005, 100e-6), late(0.005, 90e-6), "warning"),  # 2 % of TTFT
+        (late(0.005, 300e-6), late(0.005, 300e-6), "invalid"),  # 6 %: more than the margin
+        (late(0.030, 600e-6), late(0.030, 600e-6), "invalid"),  # 2 %, but no healthy event loop
+        (late(0.020, 20e-6), late(0.020, 300e-6), "invalid"),  # of one arm alone
+        (late(0.020, 300e-6), late(0.020, 20e-6), "invalid"),
+        (late(0.020, 150e-6), late(0.020, 150e-6), None),  # 0.75 %
+    ],
+)
+def test_a_fast_server_is_invalid_only_where_the_delay_matters(base: Arm, flash: Arm, severity: str | None) -> None:
+    result = measured({"base": base, "flash": flash})
+    found = cautions(result, "client-bound")
+    assert ("invalid" if any(c.severity == "invalid" for c in found) else found[0].severity if found else None) == (
+        severity
+    )
+    assert invalid(result) & {"ttft_s", "tpot_s"} == ({"ttft_s"} if severity == "invalid" else set())
+    if severity == "warning":
+        told = one(result, "client-bound")
+        assert "dilute its ratio" in told.message
+        assert "(base, flash)" in told.message
+        assert "TPOT is not touched, E2E by 0" in told.remedy
+
+
 def test_a_late_timer_now_and_then_is_a_warning_for_medians() -> None:
     result = measured({"flash": unhealthy(loop_lag_p99_s=0.02)})
     assert {c.severity for c in cautions(result, "client-bound")} == {"invalid", "warning"}
@@ -276,6 +306,73 @@ def test_hidden_gaps_drop_itl_or_invalidate_its_gate() -> None:
     assert row(gated, "itl_s").outcome == "invalid"
 
 
+def at_once(every: int) -> Arm:
+    """An arm of which one answer in `every` comes in one network read."""
+    return Arm(
+        columns={
+            "last_token_ns": lambda columns: np.where(
+                columns["index"] % every == 0, columns["first_token_ns"], columns["last_token_ns"]
+            )
+        }
+    )
+
+
+@pytest.mark.parametrize("arm", ["base", "flash"])
+def test_answers_in_one_read_have_no_tpot(arm: str) -> None:
+    result = measured({arm: at_once(2)})
+    found = one(result, "tpot-hidden")
+    assert f"64 of 128 answers of {arm} (50 %) came in one network read" in found.message
+    assert row(result, "tpot_s").outcome == "invalid"
+    assert row(result, "itl_s").outcome == "invalid"
+    assert row(result, "e2e_latency_s").outcome != "invalid"
+
+
+def test_no_tpot_at_all_is_invalid_and_not_undecided() -> None:
+    result = measured({"flash": at_once(1)})
+    assert row(result, "tpot_s").outcome == "invalid"
+
+
+def test_few_answers_in_one_read_are_a_note() -> None:
+    simulation = Simulation(experiment(), {"flash": at_once(4)}).run(1)
+    simulation.arms["flash"] = Arm()
+    result = result_of(simulation.run(7))
+    assert "4 of 128 answers of flash (3.1 %)" in one(result, "tpot-hidden").message
+    assert one(result, "tpot-hidden").severity == "note"
+    assert invalid(result) == set()
+
+
+def test_answers_of_one_token_hide_nothing() -> None:
+    asked = experiment(workloads=(workload(output_tokens=1),), gates=("ttft_s",))
+    assert cautions(measured({"flash": at_once(1)}, asked), "tpot-hidden") == []
+
+
+@pytest.mark.parametrize(
+    ("note", "remedy"),
+    [
+        ("the file's 3 prompts are fewer than the run needs: they repeat, reshuffled", "add prompts to the file"),
+        ("prompt lengths are estimated: the server offers no tokenizer", "/tokenize"),
+        ("the tokenizer allows no text of exactly 9 tokens: the nearest is used", "the same prompts"),
+    ],
+)
+def test_notes_of_prompts_are_told_once_with_their_own_remedy(note: str, remedy: str) -> None:
+    told = Arm(block={"notes": (note,)})
+    found = one(measured({"base": told, "flash": told}), "prompt-note")
+    assert (found.message, found.variant) == (note, None)
+    assert remedy in found.remedy
+    assert "log" not in found.remedy
+
+
+def test_the_remedy_for_one_start_is_what_is_missing() -> None:
+    def remedy(engine: str, **fields: Any) -> str:
+        variants = tuple(Variant(name=n, engine=engine) for n in ("base", "flash"))
+        return one(measured(asked=experiment(variants=variants, **fields), rounds=1), "one-start").remedy
+
+    assert "engine `command`" in remedy("openai", start_every=0)
+    assert "more rounds" in remedy("command", start_every=1)
+    assert "`starts: every round`" in remedy("command", start_every=0)
+    assert "full demo" in remedy("command", start_every=0, name="demo-quick")
+
+
 def test_notes() -> None:
     told = Arm(
         block={"warmup_stable": False, "notes": ("the server ended during this block: killed\x07",)},
@@ -284,7 +381,8 @@ def test_notes() -> None:
     result = measured({"flash": told})
     assert one(result, "tokens-estimated").variant == "flash"
     assert "8 of 8 blocks" in one(result, "warm-up").message
-    assert one(result, "block-note").message == "flash: the server ended during this block: killed (8 blocks)"
+    assert one(result, "block-note").variant == "flash"
+    assert one(result, "block-note").message == "the server ended during this block: killed (8 blocks)"
     assert invalid(result) == set()
 
 

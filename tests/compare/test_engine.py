@@ -212,7 +212,7 @@ def test_stop_waits_for_the_least_number_of_pairs_and_every_gate() -> None:
     result = result_of(Simulation(asked, {"flash": Arm(tpot_s=0.03)}).run(8))
     assert decided(result)
     assert stop_reason(asked, result, 5) is None
-    assert stop_reason(asked, result, 8) == "all 2 gates are decided after 8 rounds"
+    assert stop_reason(asked, result, 8) == "both gates are decided after 8 rounds"
     rows = tuple(msgspec.structs.replace(r, outcome="invalid") if r.gate else r for r in result.comparisons)
     assert stop_reason(asked, msgspec.structs.replace(result, comparisons=rows), 8) is None
 

@@ -186,7 +186,9 @@ def test_conditions_of_quality_and_starts() -> None:
     once = [Caution(code="one-start", message="m", remedy="r")]
     ok = [QualityNote(candidate="flash", status="ok", reason="")]
     assert decide(asked("flash"), fast, ok).conditions == ()
-    assert decide(asked("flash"), fast, ok, once).conditions == ("as far as one start of each server tells",)
+    assert decide(asked("flash"), fast, ok, once).conditions == (
+        "for these starts only (each server was started once)",
+    )
     unfit = [QualityNote(candidate="flash", status="not comparable", reason="one file")]
     assert decide(asked("flash"), fast, unfit).conditions == ("if its quality suffices (it cannot be compared here)",)
 
@@ -205,7 +207,7 @@ def test_resources_are_reasons_not_gates() -> None:
     )
     found = decide(asked("flash"), [*rows("flash", short="faster faster faster"), memory])
     assert found.ship == "flash"
-    assert found.reasons[-1] == "flash besides: Memory (peak) −45 % [−46, −44] (better)"
+    assert found.reasons[-1] == "flash besides: Private memory −45 % [−46, −44] (better)"
 
 
 def test_order_of_rows_does_not_matter() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from bakeoff.compare.view import View, build_view
 from bakeoff.compare.view_types import Bar, Curve, Strip, Timeline
-from bakeoff.model import BlockData, Cell, Result, Variant
+from bakeoff.model import BlockData, Cell, Interval, Result, Variant
 from bakeoff.report import render_html
 from bakeoff.report.html import POLICY
 from bakeoff.report.html_element import Markup, h, join
@@ -262,3 +262,15 @@ def test_a_large_run_stays_below_two_megabytes() -> None:
     text = render_html(replace(small, cells=tuple(cells), timeline=Timeline(bars=bars, strips=strips)))
     assert len(bars) == 960
     assert len(text.encode()) < 2_000_000
+
+
+def test_the_base_is_hidden_only_where_it_is_that_of_the_row_above() -> None:
+    rows = tuple(
+        msgspec.structs.replace(c, base=Interval(point=0.263)) if (c.candidate, c.metric) == ("fixed", "ttft_s") else c
+        for c in sample.comparisons()
+    )
+    text = render_html(build_view(msgspec.structs.replace(sample.result(), comparisons=rows), sample.experiment()))
+    assert "<span>263 ms</span>" in text
+    assert '<span class="again">263 ms</span>' not in text
+    assert '<span class="again">21.7 ms</span>' in text
+    assert '<span class="again">TTFT</span>' in text

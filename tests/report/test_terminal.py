@@ -6,11 +6,12 @@ import re
 from dataclasses import replace
 
 import msgspec
+import pytest
 from inline_snapshot import snapshot
 
 from bakeoff.compare.view import View, build_view
 from bakeoff.compare.view_types import CellView
-from bakeoff.model import Caution, Comparison, Decision, Experiment, QualityNote, Result
+from bakeoff.model import Caution, Comparison, Decision, Experiment, Finding, Interval, Outcome, QualityNote, Result
 from bakeoff.report import render_terminal
 
 from . import sample
@@ -51,12 +52,12 @@ def test_one_candidate_clear() -> None:
 base → fixed    llama.cpp · 8 rounds, interleaved · fresh starts
 
 short 128/32, 1 at a time
-                base      fixed     change   95 % interval   verdict
-TTFT            212 ms    168 ms    −21 %    [−23, −19]      ✓ faster
-TPOT            21.7 ms   14.3 ms   −34 %    [−36, −32]      ✓ faster
-E2E             885 ms    612 ms    −31 %    [−33, −29]      ✓ faster (explored)
-Memory (peak)   412 MB    252 MB    −39 %    [−39, −39]      ✓ better
-Quality         not measured: no quality task was run
+                 base      fixed     change   95 % interval   verdict
+TTFT             212 ms    168 ms    −21 %    [−23, −19]      ✓ faster
+TPOT             21.7 ms   14.3 ms   −34 %    [−36, −32]      ✓ faster
+E2E              885 ms    612 ms    −31 %    [−33, −29]      ✓ faster (explored)
+Private memory   412 MB    252 MB    −39 %    [−39, −39]      ✓ better
+Quality          not measured: no quality task was run
 
 Ship fixed.
   faster than base in every gate
@@ -79,30 +80,30 @@ def test_two_candidates_with_mixed_cells() -> None:
 base → flash, fixed    llama.cpp · 8 rounds, interleaved · fresh starts
 
 short 128/32, 1 at a time
-                base                        change   95 % interval   verdict
-TTFT            212 ms    flash   231 ms    +9.0 %   [+6.4, +12]     ✗ slower
-                          fixed   168 ms    −21 %    [−23, −19]      ✓ faster
-TPOT            21.7 ms   flash   14.1 ms   −35 %    [−37, −33]      ✓ faster
-                          fixed   14.3 ms   −34 %    [−36, −32]      ✓ faster
-E2E             885 ms    flash   668 ms    −24 %    [−26, −22]      ✓ faster (explored)
-                          fixed   612 ms    −31 %    [−33, −29]      ✓ faster (explored)
+                 base                        change   95 % interval   verdict
+TTFT             212 ms    flash   231 ms    +9.0 %   [+6.4, +12]     ✗ slower
+                           fixed   168 ms    −21 %    [−23, −19]      ✓ faster
+TPOT             21.7 ms   flash   14.1 ms   −35 %    [−37, −33]      ✓ faster
+                           fixed   14.3 ms   −34 %    [−36, −32]      ✓ faster
+E2E              885 ms    flash   668 ms    −24 %    [−26, −22]      ✓ faster (explored)
+                           fixed   612 ms    −31 %    [−33, −29]      ✓ faster (explored)
 
 long 2048/32, 1 at a time
-                base                        change   95 % interval   verdict
-TTFT            6.61 s    flash   11.2 s    +69 %    [+64, +75]      ✗ slower
-                          fixed   5.21 s    −21 %    [−24, −19]      ✓ faster
-TPOT            23.1 ms   flash   18.7 ms   −19 %    [−23, −15]      ✓ faster
-                          fixed   15.2 ms   −34 %    [−36, −32]      ✓ faster
-E2E             7.33 s    flash   11.8 s    +61 %    [+56, +65]      ✗ slower (explored)
-                          fixed   5.69 s    −22 %    [−25, −20]      ✓ faster (explored)
+                 base                        change   95 % interval   verdict
+TTFT             6.61 s    flash   11.2 s    +69 %    [+64, +75]      ✗ slower
+                           fixed   5.21 s    −21 %    [−24, −19]      ✓ faster
+TPOT             23.1 ms   flash   18.7 ms   −19 %    [−23, −15]      ✓ faster
+                           fixed   15.2 ms   −34 %    [−36, −32]      ✓ faster
+E2E              7.33 s    flash   11.8 s    +61 %    [+56, +65]      ✗ slower (explored)
+                           fixed   5.69 s    −22 %    [−25, −20]      ✓ faster (explored)
 
 Resources, per start
-                base                        change   95 % interval   verdict
-Memory (peak)   412 MB    flash   227 MB    −45 %    [−45, −45]      ✓ better
-                          fixed   252 MB    −39 %    [−39, −39]      ✓ better
-Start-up        1.31 s    flash   1.22 s    −7.0 %   [−16, +3.0]     ? inconclusive (explored)
-                          fixed   1.21 s    −7.9 %   [−14, −1.3]     ~ probably faster (explored)
-Quality         not comparable: all variants come from one already quantised file
+                 base                        change   95 % interval   verdict
+Private memory   412 MB    flash   227 MB    −45 %    [−45, −45]      ✓ better
+                           fixed   252 MB    −39 %    [−39, −39]      ✓ better
+Start-up         1.31 s    flash   1.22 s    −7.0 %   [−16, +3.0]     ? inconclusive (explored)
+                           fixed   1.21 s    −7.9 %   [−14, −1.3]     ~ probably faster (explored)
+Quality          not comparable: all variants come from one already quantised file
 
 Ship fixed for both prompt lengths.
   faster than base in every gate
@@ -142,14 +143,14 @@ def test_invalid_rows_say_why_in_one_line() -> None:
 base → fixed    llama.cpp · 8 rounds, interleaved · fresh starts
 
 short 128/32, 1 at a time
-                base      fixed     change   95 % interval   verdict
-TTFT            212 ms    168 ms    −21 %    [−23, −19]      ! invalid
-TPOT            21.7 ms   14.3 ms   −34 %    [−36, −32]      ! invalid
-E2E             885 ms    612 ms    −31 %    [−33, −29]      ✓ faster (explored)
-Memory (peak)   412 MB    252 MB    −39 %    [−39, −39]      ✓ better
+                 base      fixed     change   95 % interval   verdict
+TTFT             212 ms    168 ms    −21 %    [−23, −19]      ! invalid
+TPOT             21.7 ms   14.3 ms   −34 %    [−36, −32]      ! invalid
+E2E              885 ms    612 ms    −31 %    [−33, −29]      ✓ faster (explored)
+Private memory   412 MB    252 MB    −39 %    [−39, −39]      ✓ better
   TTFT, TPOT invalid: the client was late: median send delay 4.1 ms is 2.4 % of TTFT; run the client
     on a quieter machine
-Quality         not measured: no quality task was run
+Quality          not measured: no quality task was run
 
 No decision.
   two gates are invalid
@@ -172,13 +173,13 @@ def test_inconclusive_says_what_is_still_needed() -> None:
 base → fixed    llama.cpp · 8 rounds, interleaved · fresh starts
 
 short 128/32, 1 at a time
-                base      fixed     change   95 % interval   verdict
-TTFT            212 ms    168 ms    −2.0 %   [−5.9, +2.1]    ? inconclusive
-TPOT            21.7 ms   14.3 ms   −34 %    [−36, −32]      ✓ faster
-E2E             885 ms    612 ms    −31 %    [−33, −29]      ✓ faster (explored)
-Memory (peak)   412 MB    252 MB    −39 %    [−39, −39]      ✓ better
+                 base      fixed     change   95 % interval   verdict
+TTFT             212 ms    168 ms    −2.0 %   [−5.9, +2.1]    ? inconclusive
+TPOT             21.7 ms   14.3 ms   −34 %    [−36, −32]      ✓ faster
+E2E              885 ms    612 ms    −31 %    [−33, −29]      ✓ faster (explored)
+Private memory   412 MB    252 MB    −39 %    [−39, −39]      ✓ better
   TTFT inconclusive: 8 pairs show changes from 4.1 % on; about 11 more pairs needed
-Quality         not measured: no quality task was run
+Quality          not measured: no quality task was run
 
 No decision.
   TTFT is undecided
@@ -267,6 +268,79 @@ def test_wide_and_long_names_keep_the_columns() -> None:
     # Nine wide characters were shown, each of two columns.
     wide_count = sum(1 for c in heads if ord(c) > 0x2E80)
     assert heads.index("95 %") + wide_count == row.index("[")
+
+
+def test_the_base_is_said_again_where_it_differs() -> None:
+    rows = tuple(
+        msgspec.structs.replace(c, base=Interval(point=0.263)) if (c.candidate, c.metric) == ("fixed", "ttft_s") else c
+        for c in sample.comparisons()
+        if c.workload == "short"
+    )
+    result = msgspec.structs.replace(sample.result(), comparisons=rows)
+    text = render_terminal(build_view(result, sample.experiment()), color=False)
+    (line,) = [line for line in text.splitlines() if "263 ms" in line]
+    assert line.split()[:4] == ["263", "ms", "fixed", "168"]
+    assert text.count("21.7 ms") == 1
+
+
+def test_columns_that_point_the_other_way_are_explained() -> None:
+    said = "the change is computed pair by pair, the columns are averages"
+
+    def odd(c: Comparison, value: float, outcome: Outcome = "inconclusive") -> str:
+        ratio = msgspec.structs.replace(c.ratio, point=1.091, low=0.9, high=1.3)
+        changed = {"base": Interval(point=0.0215), "value": Interval(point=value), "ratio": ratio, "outcome": outcome}
+        rows = tuple(msgspec.structs.replace(r, **changed) if r == c else r for r in one_candidate().comparisons)
+        return " ".join(shown(one_candidate(comparisons=rows)).split())
+
+    for row in one_candidate().comparisons[:3]:  # gates, and E2E that is explored
+        assert said in odd(row, 0.0208)
+        assert said not in odd(row, 0.0222)
+        assert said not in odd(row, 0.0215)
+        assert said not in odd(row, 0.0208, "invalid")
+
+
+@pytest.mark.parametrize("width", [60, 70, 80, 100])
+def test_one_candidate_fits_from_60_columns_on(width: int) -> None:
+    view = build_view(one_candidate(), one_experiment(), run_path="runs/k3f9")
+    text = render_terminal(view, color=False, width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.count("✓ faster") == 3
+    assert ("✓ faster (expl.)" in text) == (width in (70, 80))
+
+
+@pytest.mark.parametrize("width", [70, 80, 90, 100])
+def test_several_candidates_fit_from_70_columns_on(width: int) -> None:
+    for full in (False, True):
+        text = render_terminal(replace(sample.view(), run_path=None), color=False, width=width, full=full)
+        assert max(map(len, text.splitlines())) <= width
+        assert text.count("? inconclusive") == 1
+        assert text.count("~ probably faster") == 1
+
+
+def test_a_narrow_table_wraps_long_verdicts_in_their_column() -> None:
+    lines = render_terminal(sample.view(), color=False, width=80).splitlines()
+    (at,) = [i for i, line in enumerate(lines) if "~ probably faster" in line]
+    assert lines[at + 1].strip() == "(expl.)"
+    assert lines[at + 1].index("(") == lines[at].index("~") + 2
+
+
+def test_a_cause_that_is_not_known_is_said_once() -> None:
+    finding = Finding(
+        candidate="fixed",
+        cause="one-switch",
+        title="TTFT slower, cause not attributed: no variant differs from fixed in one setting alone",
+        status="cannot attribute",
+    )
+    text = shown(one_candidate(findings=(finding,)))
+    assert "cause not attributed" in text
+    assert "cannot attribute" not in text
+
+
+def test_a_failed_run_says_why_it_stopped() -> None:
+    reason = "base failed twice in round 2: the server ended (exit status 1)"
+    text = shown(one_candidate(state="failed", stop_reason=reason, rounds=1))
+    assert "! Failed: what follows rests on 1 round." in text
+    assert f"Stopped  {reason}" in text
 
 
 def _renamed(view: View, name: str) -> list[CellView]:

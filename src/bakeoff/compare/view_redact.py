@@ -22,11 +22,21 @@ _SUFFIXES = "gguf|ggml|safetensors|bin|pt|pth|onnx|json|jsonl|ya?ml|toml|log|txt
 _RELATIVE = re.compile(rf"(?<![\w/.])(?:[\w.\-]+/)+(?=[\w.\-]+\.(?:{_SUFFIXES})\b)")
 _PRIVATE_KEY = re.compile(r"(?:^|[._\- ])(?:host(?:_?name)?|user(?:_?name)?|node|fqdn|cwd|home)$", re.IGNORECASE)
 
+# Where a text begins to quote what a server said, which may repeat a prompt. The rest of the text goes with it, save
+# for the audit's own end of the sentence: a quoted text could imitate any other mark of where it ends.
+_QUOTED = re.compile(
+    r"(\bHTTP \d{3}(?::|, but the answer is an error:)|\binside the stream:|\bevent in the stream:|\bIt said:|"
+    r"\bit starts:?|\bnot HTTP\b|\bredirected to)"
+    r".*?(?=(?:\)(?:; latencies are those of the rest)?)?\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+
 
 class Cleaner:
     """Turns untrusted text into text that a report may show.
 
-    redact: also replaces the hosts of URLs and IP addresses, and keeps only the file name of paths.
+    redact: also replaces the hosts of URLs and IP addresses, keeps only the file name of paths, and of what a server
+    said only the HTTP status.
     """
 
     def __init__(self, *, redact: bool, hosts: Iterable[str] = ()) -> None:
@@ -62,6 +72,7 @@ class Cleaner:
         return self(value, limit)
 
     def _redacted(self, text: str) -> str:
+        text = _QUOTED.sub(r"\1 …", text)
         text = _URL.sub(rf"\1{REDACTED}", text)
         text = _QUERY.sub(r"\1", text)
         text = _IPV4.sub(REDACTED, text)

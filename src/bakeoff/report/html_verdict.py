@@ -143,11 +143,10 @@ def _table(view: View, rows: Sequence[Row], pen: Draftsman) -> Markup:
         h("th", {"scope": "col"}, "Verdict"),
     ]
     body = []
-    previous = None
+    previous: Row | None = None
     for row in rows:
-        key = (row.metric, row.statistic)
-        body.append(_row(view, row, key == previous, interval_plot(pen, row, domain)))
-        previous = key
+        body.append(_row(view, row, previous, interval_plot(pen, row, domain)))
+        previous = row
     notes = grouped_notes(rows, several=several)
     return h(
         "div",
@@ -159,17 +158,22 @@ def _table(view: View, rows: Sequence[Row], pen: Draftsman) -> Markup:
     )
 
 
-def _row(view: View, row: Row, again: bool, plot: Markup | None) -> Markup:
-    """`again`: the same metric as the row above, so a wide page leaves its name and base value out."""
+def _row(view: View, row: Row, above: Row | None, plot: Markup | None) -> Markup:
+    """A wide page leaves out the name and the base's value where they are those of the row above.
+
+    Each candidate has pairs of its own, so that the base's value may differ between rows of one metric.
+    """
     arm = next((a for a in view.arms if a.name == row.candidate), None)
-    repeated = "again" if again else None
+    again = above is not None and (above.metric, above.statistic) == (row.metric, row.statistic)
+    base = quantity(row.base.point, row.unit)
+    same = again and above is not None and quantity(above.base.point, above.unit) == base
     several = len(view.candidates) > 1
     explored = None if row.gate or row.unit == "B" else h("span", {"class": "explored"}, "explored")
     return h(
         "tr",
         {"class": None if again else "first"},
-        h("th", {"scope": "row", "class": "metric"}, h("span", {"class": repeated}, row.label)),
-        h("td", {"class": "num base"}, h("span", {"class": repeated}, quantity(row.base.point, row.unit))),
+        h("th", {"scope": "row", "class": "metric"}, h("span", {"class": "again" if again else None}, row.label)),
+        h("td", {"class": "num base"}, h("span", {"class": "again" if same else None}, base)),
         h("td", {"class": "who"}, swatch(arm) if arm else None, row.candidate) if several else None,
         h("td", {"class": "num value"}, quantity(row.value.point, row.unit)),
         h("td", {"class": "num change"}, change(row.ratio.point)),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..compare.view_types import Row, View
-from ..units import change, quantity
-from .figures import STATUS_TEXT, fixes, grouped_notes, interval, level, share
+from .figures import STATUS_TEXT, fixes, grouped_notes, share
+from .lines import columns, fit, wrap
+from .terminal_table import table_lines
 
 _CODES = {"bold": "1", "dim": "2", "good": "32", "bad": "31", "unsure": "33", "invalid": "35", "equal": "36"}
-_NAME_WIDTH = 18
 _NOTES = 2  # notes in the short form; warnings and invalidities are always told
-_GAP = "   "
 
 
 def render_terminal(view: View, *, color: bool, width: int = 100, full: bool = False) -> str:
@@ -40,14 +38,14 @@ class _Page:
 
     def title(self) -> str:
         view = self.view
-        head = f"{_fit(view.base, 40)} → {', '.join(_fit(c, 40) for c in view.candidates)}"
+        head = f"{fit(view.base, 40)} → {', '.join(fit(c, 40) for c in view.candidates)}"
         facts = " · ".join(view.facts)
-        if _columns(head) + 4 + _columns(facts) <= self.width:
+        if columns(head) + 4 + columns(facts) <= self.width:
             lines = [f"{self.paint(head, 'bold')}    {facts}"]
         else:
-            lines = [self.paint(head, "bold"), *_wrap(facts, self.width)]
+            lines = [self.paint(head, "bold"), *wrap(facts, self.width)]
         if view.state_text:
-            lines += [self.paint(line, "unsure") for line in _wrap(f"! {view.state_text}", self.width)]
+            lines += [self.paint(line, "unsure") for line in wrap(f"! {view.state_text}", self.width)]
         return "\n".join(lines)
 
     def tables(self) -> list[str]:
@@ -57,10 +55,12 @@ class _Page:
         sections = [(cell.title, (*cell.rows, *(view.resources if joined else ()))) for cell in view.cells]
         if view.resources and not joined:
             sections.append(("Resources, per start", view.resources))
-        grids = [self._grid(self.shown(rows)) for _, rows in sections]
-        widths = _widths(grids)
-        blocks = [self.table(title, rows, grid, widths) for (title, rows), grid in zip(sections, grids, strict=True)]
-        quality = self.quality(widths[0] + len(_GAP) if widths else 12)
+        shown = [self.shown(rows) for _, rows in sections]
+        tables, indent = table_lines(view, shown, self.width, self.paint)
+        blocks = [
+            self.table(title, rows, lines) for (title, _), rows, lines in zip(sections, shown, tables, strict=True)
+        ]
+        quality = self.quality(indent)
         if quality and (joined or view.resources):
             blocks[-1] += f"\n{quality}"
         elif quality:
@@ -70,57 +70,16 @@ class _Page:
     def shown(self, rows: Sequence[Row]) -> list[Row]:
         return [row for row in rows if self.full or row.primary]
 
-    def _grid(self, shown: Sequence[Row]) -> list[list[str]]:
-        """One candidate: a row a metric. Several: a row a metric and candidate, the base's value said once."""
-        several = len(self.view.candidates) > 1
-        grid = [self._head(several)]
-        previous = None
-        for row in shown:
-            key = (row.metric, row.statistic)
-            grid.append(self._cells(row, several=several, again=key == previous))
-            previous = key
-        return grid
-
-    def table(self, title: str, rows: Sequence[Row], grid: list[list[str]], widths: list[int]) -> str:
-        shown = self.shown(rows)
+    def table(self, title: str, shown: Sequence[Row], table: Sequence[str]) -> str:
         if not shown:
             return "\n".join([self.paint(title, "bold"), self.paint("  nothing measured here yet", "dim")])
-        lines = [self.paint(title, "bold"), *self._align(grid, widths, shown)]
-        # What only came along needs no excuse for being undecided; a gate does, and so does whatever is invalid.
-        told = [row for row in shown if row.gate or self.full or row.tone == "invalid"]
+        lines = [self.paint(line, "bold") for line in wrap(title, self.width, indent=2)] + [*table]
+        # What only came along needs no excuse for being undecided; a gate does, and so does whatever is invalid or
+        # seems to contradict itself.
+        told = [row for row in shown if row.gate or self.full or row.tone == "invalid" or row.contradicts]
         for about, note in grouped_notes(told, several=len(self.view.candidates) > 1):
-            lines += [self.paint(line, "dim") for line in _wrap(f"  {about}: {note}", self.width, indent=4)]
+            lines += [self.paint(line, "dim") for line in wrap(f"  {about}: {note}", self.width, indent=4)]
         return "\n".join(lines)
-
-    def _head(self, several: bool) -> list[str]:
-        base = _fit(self.view.base, _NAME_WIDTH)
-        if several:
-            return ["", base, "", "", "change", level(self.view), "verdict"]
-        candidate = _fit(self.view.candidates[0], _NAME_WIDTH) if self.view.candidates else ""
-        return ["", base, candidate, "change", level(self.view), "verdict"]
-
-    def _cells(self, row: Row, *, several: bool, again: bool) -> list[str]:
-        label = _fit(row.label, 20)
-        base, value = quantity(row.base.point, row.unit), quantity(row.value.point, row.unit)
-        # Only gates decide; what is found by looking around must not read as if it had been asked.
-        verdict = f"{row.sign} {row.word}" + ("" if row.gate or row.unit == "B" else " (explored)")
-        tail = [change(row.ratio.point), interval(row.ratio), verdict]
-        if several:
-            name = _fit(row.candidate, _NAME_WIDTH)
-            return ["" if again else label, "" if again else base, name, value, *tail]
-        return [label, base, value, *tail]
-
-    def _align(self, grid: list[list[str]], widths: list[int], rows: Sequence[Row]) -> list[str]:
-        lines = []
-        for number, cells in enumerate(grid):
-            padded = [cell + " " * (w - _columns(cell)) for cell, w in zip(cells[:-1], widths, strict=False)]
-            if number == 0:
-                lines.append(self.paint(_GAP.join([*padded, cells[-1]]).rstrip(), "dim"))
-                continue
-            row = rows[number - 1]
-            verdict = self.paint(cells[-1], row.tone, *(["bold"] if row.gate else []))
-            lines.append(_GAP.join([*padded, verdict]))
-        return lines
 
     def quality(self, indent: int) -> str:
         lines = []
@@ -129,16 +88,16 @@ class _Page:
             who = f"{', '.join(note.candidates)}: " if several else ""
             said = f"{note.status}: {note.text}" if note.text else note.status
             sign = {"good": "✓ ", "bad": "✗ "}.get(note.tone, "")
-            text = _wrap(f"{'Quality':<{indent}}{who}{sign}{said}", self.width, indent=indent)
+            text = wrap(f"{'Quality':<{indent}}{who}{sign}{said}", self.width, indent=indent)
             lines += [self.paint(line, note.tone) if note.tone in ("good", "bad") else line for line in text]
         return "\n".join(lines)
 
     def decision(self) -> str:
         decision = self.view.decision
-        lines = [self.paint(line, "bold") for line in _wrap(decision.headline, self.width)]
+        lines = [self.paint(line, "bold") for line in wrap(decision.headline, self.width)]
         extra = [*(decision.conditions if decision.ship is None else ()), *decision.reasons]
         for text in extra:
-            lines += _wrap(f"  {text}", self.width, indent=2)
+            lines += wrap(f"  {text}", self.width, indent=2)
         return "\n".join(lines)
 
     def tail(self) -> str:
@@ -194,48 +153,10 @@ class _Page:
         if not path:
             return stopped
         report = f"report: {path.rstrip('/')}/report.html"
-        if 9 + _columns(path) + 3 + _columns(report) <= self.width:
+        if 9 + columns(path) + 3 + columns(report) <= self.width:
             return [*stopped, *self._labelled("Saved", f"{path}   {report}")]
         return [*stopped, *self._labelled("Saved", path), *self._labelled("", report)]
 
     def _labelled(self, label: str, text: str, style: str = "bold") -> list[str]:
-        lines = _wrap(" " * 9 + text, self.width, indent=9)
+        lines = wrap(" " * 9 + text, self.width, indent=9)
         return [self.paint(label, style) + " " * (9 - len(label)) + lines[0][9:], *lines[1:]]
-
-
-def _widths(grids: Sequence[list[list[str]]]) -> list[int]:
-    """Columns' widths over all tables, so that they line up; the first also holds the label of quality."""
-    if not grids:
-        return []
-    widths = [max(_columns(line[i]) for grid in grids for line in grid) for i in range(len(grids[0][0]))]
-    return [max(widths[0], 9), *widths[1:]]
-
-
-def _columns(text: str) -> int:
-    """Terminal columns: wide characters take two, combining ones none."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def _fit(text: str, width: int) -> str:
-    """The text, cut to so many columns with an ellipsis."""
-    if _columns(text) <= width:
-        return text
-    while text and _columns(text) > width - 1:
-        text = text[:-1]
-    return f"{text}…"
-
-
-def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
-    """Lines of at most `width` columns; continuation lines are indented; runs of spaces inside a line are kept."""
-    lines: list[str] = []
-    while _columns(text) > width:
-        cut = len(_fit(text, width + 1).removesuffix("…"))
-        space = text.rfind(" ", indent + 1, cut + 1)
-        if space <= len(text) - len(text.lstrip()):
-            space = text.find(" ", cut)  # a word longer than the line (a path) is left whole
-        if space < 0:
-            break
-        lines.append(text[:space].rstrip())
-        text = " " * indent + text[space:].lstrip()
-    lines.append(text)
-    return lines

@@ -108,7 +108,9 @@ def _unequal(bench: Bench, cell: Cell, arms: Mapping[str, _Delay]) -> Iterator[C
         allowed = margin * limits.SEND_DELAY_BETWEEN.value * ttft
         if (base.marked or other.marked) and abs(other.late - base.late) > allowed:
             told = f"the client is typically {seconds(base.late)} late for {bench.base} and {seconds(other.late)} for "
-            yield _client(cell, candidate.name, f"{told}{candidate.name}, on a TTFT of {seconds(ttft)}", PREFILL_METRICS)
+            yield _client(
+                cell, candidate.name, f"{told}{candidate.name}, on a TTFT of {seconds(ttft)}", PREFILL_METRICS
+            )
 
 
 def _client(cell: Cell, variant: str, told: str, metrics: tuple[str, ...]) -> Caution:

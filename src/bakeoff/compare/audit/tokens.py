@@ -160,15 +160,17 @@ def token_source(bench: Bench) -> Iterator[Caution]:
 def hidden_decode(bench: Bench) -> Iterator[Caution]:
     """Answers of several tokens that arrive in one network read: they have no TPOT, and those that have one differ."""
     for cell, variant, blocks in bench.arms():
-        answers, hidden = (sum(int(part.sum()) for part in parts) for parts in zip(*map(_decoding, blocks), strict=True))
+        answers, hidden = (
+            sum(int(part.sum()) for part in parts) for parts in zip(*map(_decoding, blocks), strict=True)
+        )
         if not hidden:
             continue
         share = hidden / answers
         slo = bench.experiment.workload(cell.workload).slo
         yield Caution(
             code="tpot-hidden",
-            message=f"{hidden} of {answers} answers of {variant} ({percent(share)}) came in one network read: they have "
-            "no time per token, and TPOT is that of the others",
+            message=f"{hidden} of {answers} answers of {variant} ({percent(share)}) came in one network read: they "
+            "have no time per token, and TPOT is that of the others",
             remedy="let the server send every token when it is made (no buffering on the way), or decide by E2E",
             severity="invalid" if share > limits.TPOT_HIDDEN.value else "note",
             variant=variant,
