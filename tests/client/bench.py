@@ -10,7 +10,7 @@ import msgspec
 from bakeoff.client.exchange import StreamExchange
 from bakeoff.client.failures import Mask
 from bakeoff.client.http import Connection, Exchange
-from bakeoff.model import RequestRecord
+from bakeoff.model import Endpoint, RequestRecord
 
 from .server import (
     END,
@@ -69,7 +69,12 @@ class Bench:
 
     def send(self) -> StreamExchange:
         exchange = StreamExchange(
-            requests(1)[0], b"POST", 0, mask=Mask({}), on_end=self._ended, on_crash=self.crashes.append
+            requests(1)[0],
+            b"POST",
+            0,
+            mask=Mask(Endpoint(base_url="http://x/v1", model="m")),
+            on_end=self._ended,
+            on_crash=self.crashes.append,
         )
         self.connection.send(exchange)
         return exchange

@@ -1,17 +1,25 @@
 from __future__ import annotations
 
+import json
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.client.failures import Mask, body_text, retry_after, status_failure
+from bakeoff.model import Endpoint
 
 KEY = "sk-very-secret-0123456789"
 NOW = 1_700_000_000.0
 
 
+def masked(headers: dict[str, str] | None = None, *secrets: str) -> Mask:
+    return Mask(Endpoint(base_url="http://x/v1", model="m", headers=headers or {}, secrets=secrets))
+
+
 def test_keys_are_masked_with_and_without_their_scheme() -> None:
-    mask = Mask({"Authorization": f"Bearer {KEY}", "X-Org": "org-1", "User-Agent": "curl", "X-Short": "a"})
+    mask = masked({"Authorization": f"Bearer {KEY}", "X-Org": "org-1", "User-Agent": "curl", "X-Short": "a"})
     text = mask(f"bad 'Bearer {KEY}', {KEY}, org-1; a Bearer token from curl")
     assert KEY not in text
     assert text == "bad '***', ***, ***; a Bearer token from curl"
@@ -19,9 +27,40 @@ def test_keys_are_masked_with_and_without_their_scheme() -> None:
 
 @given(st.integers(0, 700), st.integers(0, 50))
 def test_a_key_at_the_cut_does_not_show(before: int, after: int) -> None:
-    text = Mask({"Authorization": f"Bearer {KEY}"})("x" * before + KEY + "y" * after)
+    text = masked({"Authorization": f"Bearer {KEY}"})("x" * before + KEY + "y" * after)
     assert len(text) <= 500
     assert not any(KEY[:n] in text for n in range(4, len(KEY)))
+
+
+@pytest.mark.parametrize("secret", [KEY, 'p"ss\\w0rd', "zwei  Worte ü", "first-line\nsecond-line", "with/slash?&"])
+def test_every_spelling_of_a_secret_is_masked(secret: str) -> None:
+    mask = masked(None, secret, "abc")
+    for body in (
+        json.dumps({"error": {"message": f"env: {secret}!"}}).encode(),
+        json.dumps({"env": {"K": secret}}).encode(),
+        json.dumps({"env": {"K": secret}}, ensure_ascii=False).encode(),
+        f"<html>{secret}</html>".encode(),
+        f"?key={quote(secret, safe='')}&x".encode(),
+    ):
+        text = mask(status_failure(500, body)[1])
+        assert "***" in text
+        assert not any(line in text or " ".join(line.split()) in text for line in secret.splitlines())
+    assert mask("abc is too short to be one") == "abc is too short to be one"
+
+
+@given(st.integers(0, 2100), st.integers(1, 60))
+def test_no_part_of_a_secret_stays_where_an_excerpt_is_cut(before: int, times: int) -> None:
+    # Masking shortens the text, so that the place of the cut can come into sight.
+    for body in (b"x" * before + KEY.encode() * times, json.dumps({"error": "x" * before + KEY * times}).encode()):
+        text = masked(None, KEY)(status_failure(500, body)[1])
+        assert not any(KEY[:n] in text for n in range(6, len(KEY)))
+
+
+def test_a_control_character_hides_no_secret_and_reaches_no_terminal() -> None:
+    hidden = KEY[:8] + "\x1b[31m\x00" + KEY[8:]
+    for text in (masked(None, KEY)(f"a {hidden} b"), masked(None, KEY)(body_text(f"a {hidden} b".encode()))):
+        assert text == "a *** b"
+    assert body_text("\x1b]0;title\x07red\u202edlrow\x9b2J\x85 x".encode()) == "reddlrow x"
 
 
 @pytest.mark.parametrize(

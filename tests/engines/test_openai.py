@@ -209,3 +209,21 @@ def test_problems_without_starting_anything(tmp_path: Path) -> None:
     assert keys == {("api_kee",), ("pid",)}
     with pytest.raises(ConfigError, match="NO_SUCH_VARIABLE"):
         ENGINE.launch(variant("openai", url="http://h", api_key="${NO_SUCH_VARIABLE}"), context(tmp_path))
+
+
+def test_the_endpoint_carries_every_secret_of_the_variant(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANTED_BODY", "in-the-body")
+    monkeypatch.setenv("PLANTED_TOKEN", "inherited-by-name")
+    site.routes["/v1/models"] = models("only")
+    site.routes["/props"] = (
+        200,
+        {"default_generation_settings": {"params": {"mode": "in-the-body"}}, "build_info": "in-the-body"},
+    )
+    server = reached(site, tmp_path, body={"metadata": [{"tag": "x ${PLANTED_BODY}"}]})
+    assert {"in-the-body", "inherited-by-name"} <= set(server.endpoint.secrets)
+    shown = f"{server.endpoint!r}{server.start}{server.fingerprint()}"
+    assert "in-the-body" not in shown
+    assert "inherited-by-name" not in shown
+    assert "***" in shown

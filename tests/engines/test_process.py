@@ -263,3 +263,12 @@ def test_marker_finds_what_left_the_tree(tmp_path: Path) -> None:
         assert marked("token-2") == []
     finally:
         child.communicate()
+
+
+def test_colours_do_not_hide_a_secret_in_the_log(tmp_path: Path) -> None:
+    code = "print('key sk-\\x1b[1mplanted\\x1b[0m-1 end', flush=True); print('\\x1b[31mred\\x1b[0m', flush=True)"
+    process = ServerProcess(spec(tmp_path, code, redactor=Redactor(["sk-planted-1"])))
+    until(lambda: not process.alive)
+    assert process.tail() == ("key *** end", "red")
+    process.stop()
+    assert "planted" not in spec(tmp_path, code).log_path.read_text()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import unicodedata
 from urllib.parse import quote
 
 import pytest
@@ -9,14 +11,14 @@ from hypothesis import strategies as st
 
 from bakeoff.engines.secrets import (
     Redactor,
-    is_secret_name,
+    all_secrets,
     names,
     reference_problems,
     resolve,
     secrets_of,
     without_secrets,
 )
-from bakeoff.errors import ConfigError, EndpointError
+from bakeoff.errors import ConfigError, EndpointError, printable
 
 ENV = {"KEY": "sk-very-secret", "HOST": "example.org", "EMPTY": ""}
 
@@ -89,24 +91,6 @@ def test_resolve_replaces_exactly_the_references(environ: dict[str, str], text: 
     assert names(spelled) == tuple(environ)
 
 
-@pytest.mark.parametrize(
-    ("name", "secret"),
-    [
-        ("Authorization", True),
-        ("x-api-key", True),
-        ("API_KEY", True),
-        ("Cookie", True),
-        ("HF_TOKEN", True),
-        ("Ocp-Apim-Subscription-Key", True),
-        ("Content-Type", False),
-        ("max-tokens", False),
-        ("TOKENIZERS_PARALLELISM", False),
-    ],
-)
-def test_secret_names(name: str, secret: bool) -> None:
-    assert is_secret_name(name) is secret
-
-
 def test_errors_are_cleaned_and_their_cause_is_cut() -> None:
     error = EndpointError("bad hidden-key", where="http://hidden-key", log_tail=["x hidden-key"])
     error.__cause__ = ValueError("hidden-key")
@@ -116,3 +100,33 @@ def test_errors_are_cleaned_and_their_cause_is_cut() -> None:
     assert "hidden-key" not in repr(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
+
+
+def test_every_log_is_free_of_what_any_variant_refers_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    redactor = Redactor(())  # that of another variant, whose server is already up
+    monkeypatch.setenv("BAKEOFF_TEST_PLAIN", "of-variant-b")
+    monkeypatch.setenv("BAKEOFF_TEST_HOME", "not-a-secret")
+    assert redactor.clean("x of-variant-b") == "x of-variant-b"
+    resolve({"env": {"B": "${BAKEOFF_TEST_PLAIN}"}}, os.environ)
+    assert redactor.clean("x of-variant-b not-a-secret") == "x *** not-a-secret"
+    assert "of-variant-b" in all_secrets({})
+
+
+def test_inherited_variables_with_a_secret_name_are_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER_API_KEY", "sk-inherited")
+    monkeypatch.setenv("USE_TOKEN", "true")
+    cleaned = Redactor(()).clean_all({"a": ["sk-inherited", 1, None], "b": "true"})
+    assert cleaned == {"a": ["***", 1, None], "b": "true"}
+
+
+def test_a_control_in_an_error_reaches_no_terminal() -> None:
+    error = EndpointError("\x1b[2Jred\x1b]0;t\x07", where="a\x9b1mb", remedy="\u202eok\nthen", log_tail=["\x00l\x85og"])
+    error.message += "\x1b[31m!"
+    assert str(error) == "ab: red!\nlast lines of the server's log:\n    log\n→ ok\nthen"
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=0x20FF)))
+def test_printable_texts_hold_no_controls_and_stay(text: str) -> None:
+    shown = printable(text)
+    assert not any((unicodedata.category(c) == "Cc" and c not in "\n\t") or c in "\u202e\u2066" for c in shown)
+    assert printable(shown) == shown

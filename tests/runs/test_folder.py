@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -110,9 +111,47 @@ def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
     run = folder(tmp_path)
     (run.path / "telemetry").rmdir()
     (run.path / "telemetry").write_text("in the way")
-    with pytest.raises(RunFolderError, match=r"(?s)cannot write.*--resume"):
+    with run.lock(), pytest.raises(RunFolderError, match=r"(?s)cannot write.*--resume"):
         run.write_block(block(0), [record(0)], [])
+    # Nothing is being measured: there is nothing to go on with.
+    with pytest.raises(RunFolderError, match=r"(?s)cannot write.*-o FILE") as told:
+        run.write_block(block(0), [record(0)], [])
+    assert "--resume" not in str(told.value)
     assert run.blocks() == []
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOLCK])
+def test_a_folder_that_cannot_be_locked_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    run = folder(tmp_path)
+
+    def refuse(*_args: object, **_kw: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("bakeoff.runs.locking.fcntl.flock" if code == errno.ENOLCK else "os.open", refuse)
+    with pytest.raises(RunFolderError) as told, run.lock():
+        pass
+    monkeypatch.undo()
+    assert os.strerror(code) in str(told.value)
+    assert str(run.path) in str(told.value)
+    assert told.value.remedy
+    with run.lock():
+        assert run.update(state="complete").state == "complete"
+
+
+def test_a_folder_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = folder(tmp_path)
+
+    def refuse(*_args: object, **_kw: object) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    with pytest.raises(RunFolderError, match="cannot be read"):
+        RunFolder.open(run.path)
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(RunFolderError, match="cannot be read"):
+        RunFolder.latest(tmp_path)
+    with pytest.raises(RunFolderError, match="cannot be read"), run.lock():
+        pass
 
 
 def test_leftovers_are_ignored_and_cleared_under_the_lock(tmp_path: Path) -> None:

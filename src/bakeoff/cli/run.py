@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -127,15 +128,27 @@ def measure(
 
 
 def shown_command(argv: list[str]) -> list[str]:
-    """The command line as it may be saved: values of header-like options that are no ${VAR} are left out."""
+    """The command line as it may be saved: values of ``--header``, ``--body`` and secret-looking options are left out.
+
+    Those that consist of a ``${VAR}`` (behind their name and a scheme word) hold no secret and stay.
+    """
+    from ..engines.literals import is_secret_name, only_references
+
     shown = ["bakeoff"]
     hide = False
     for word in argv[1:]:
-        if hide and "${" not in word:
-            shown.append("'…'")
-        elif word.startswith("--header=") and "${" not in word:
-            shown.append("--header='…'")
+        option, joined, value = word.partition("=")
+        hides = option in ("--header", "--body") or (option.startswith("-") and is_secret_name(option))
+        if hide:
+            shown.append(shlex.quote(word) if only_references(_bare(word)) else "'…'")
+        elif hides and joined:
+            shown.append(shlex.quote(word) if only_references(_bare(value)) else f"{option}='…'")
         else:
             shown.append(shlex.quote(word))
-        hide = word == "--header"
+        hide = hides and not joined and not hide
     return shown
+
+
+def _bare(value: str) -> str:
+    """The value without the header's or field's name."""
+    return re.sub(r"\A[\w.-]+\s*[:=]", "", value)

@@ -48,7 +48,7 @@ class BlockRun:
         }
         # Whole messages, made before the clock starts: a slot that comes free has only to send.
         self._messages = [frame(heads[request.path], request.body) for request in requests]
-        self._mask = Mask(endpoint.headers)
+        self._mask = Mask(endpoint)
         self._requests = requests
         self._deadline_ns = deadline_ns
         self._pacer = Pacer(endpoint.requests_per_minute)

@@ -128,9 +128,14 @@ def error_text(value: Any) -> str:
         if message:
             kind = value.get("type") or value.get("code")
             text = message if isinstance(message, str) else json.dumps(message, ensure_ascii=False, default=str)
-            return _clean(f"{text} ({kind})" if kind else text)[:_EXCERPT_CHARS]
+            return excerpt(f"{text} ({kind})" if kind else text)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return _clean(text)[:_EXCERPT_CHARS]
+    return excerpt(text)
+
+
+def excerpt(text: str, limit: int = _EXCERPT_CHARS) -> str:
+    """The start of a server's text; an ellipsis tells those who look for secrets in it that one may be cut there."""
+    return _clean(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
 def _read_choices(choices: list[_Choice], delta: Delta) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from ..model import ErrorKind, RequestRecord
-from .chunks import ChunkError, Delta, Usage, decode, error_text
+from .chunks import ChunkError, Delta, Usage, decode, error_text, excerpt
 from .failures import Mask, body_text, retry_after, status_failure
 from .http import Exchange, Verdict
 from .request import PreparedRequest
@@ -169,7 +169,7 @@ class StreamExchange(Exchange):
             if name == "error":
                 self._error = self._error or error_text(payload.decode("utf-8", "replace"))
             elif self._broken is None:
-                self._broken = f"{error}: {payload[:200].decode('utf-8', 'replace')}"
+                self._broken = f"{error}: {excerpt(payload.decode('utf-8', 'replace'), 200)}"
             return
         if delta.usage is not None:
             self._usage = delta.usage

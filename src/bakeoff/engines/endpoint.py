@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from .secrets import has_reference, is_secret_name
+from .literals import literal_in_header, literals_in, only_references
+from .secrets import has_reference
 from .settings import SettingsReader
 
 _VERSION_SEGMENT = re.compile(r"v[0-9]+[a-z0-9]*\Z")
 _CALLS = re.compile(r"/(chat/completions|completions|models)/?\Z")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _OWN_FIELDS = ("model", "prompt", "messages", "stream", "stream_options", "max_tokens")
-_BODY_SECRETS = re.compile(r"(api[-_]?key|authorization|password|secret|access[-_]token)\Z", re.IGNORECASE)
 TOKENIZERS = ("auto", "llamacpp", "vllm", "none")
 
 
@@ -76,7 +76,8 @@ def _literal_secret(reader: SettingsReader, key: str, *inner: str) -> None:
 
 def _api_key(reader: SettingsReader) -> str | None:
     value = reader.value("api_key")
-    if reader.has("api_key") and not has_reference(reader.raw("api_key")):
+    raw = reader.raw("api_key")
+    if reader.has("api_key") and not (only_references(raw) if isinstance(raw, str) else has_reference(raw)):
         _literal_secret(reader, "api_key")
         return None
     if value is None:
@@ -97,11 +98,16 @@ def _headers(reader: SettingsReader) -> dict[str, str]:
     for name, value in headers.items():
         if not _HEADER_NAME.match(name):
             reader.wrong("headers", "is not a valid header name", "", name)
-        elif is_secret_name(name) and not has_reference(raw[name]):
+        elif literal_in_header(name, _written(raw, name)):
             _literal_secret(reader, "headers", name)
         elif not _sendable(value):
             reader.wrong("headers", "holds characters that no HTTP header can carry", "", name)
     return headers
+
+
+def _written(raw: Any, name: str) -> Any:
+    """What the file says under a name that was read as text."""
+    return next((value for key, value in raw.items() if str(key) == name), "") if isinstance(raw, Mapping) else raw
 
 
 def read_body(reader: SettingsReader) -> dict[str, Any]:
@@ -114,8 +120,8 @@ def read_body(reader: SettingsReader) -> dict[str, Any]:
             reader.wrong(
                 "body", "is set by bakeoff itself in every request", "use the workload or the variant's `model`", name
             )
-        elif _BODY_SECRETS.search(name) and not has_reference(raw[name]):
-            _literal_secret(reader, "body", name)
+    for path in literals_in(raw):
+        _literal_secret(reader, "body", *path)
     return body
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from ..errors import ServerDied
 from ..model import Endpoint, Start, StartContext, Variant
 from .probe import Readiness, require_free, wait_ready
 from .process import ProcessSpec, ServerProcess, Stopped
-from .secrets import Redactor, without_secrets
+from .secrets import Redactor, all_secrets, without_secrets
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +116,8 @@ def launch(plan: LaunchPlan, variant: Variant, context: StartContext) -> Launche
         ready_ns=ready_ns,
         log=context.log_name,
         page_cache=plan.page_cache,
-        effective_config=facts.effective_config,
+        effective_config=plan.redactor.clean_all(facts.effective_config),
     )
     fingerprint = {name: plan.redactor.clean(text) for name, text in facts.fingerprint.items()}
+    endpoint = dataclasses.replace(endpoint, secrets=all_secrets(variant.settings))
     return LaunchedServer(plan, process, start, endpoint, fingerprint)

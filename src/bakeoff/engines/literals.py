@@ -5,6 +5,7 @@ A name tells: ``Authorization``, ``HF_TOKEN``, ``--api-key``. Its value may then
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -16,30 +17,117 @@ REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 _LAST_WORDS = frozenset(
-    "authorization auth bearer cookie cookies token secret secrets password passwd passphrase pass pwd "
-    "credential credentials key apikey jwt pat".split()
+    {
+        "authorization",
+        "auth",
+        "bearer",
+        "cookie",
+        "cookies",
+        "token",
+        "secret",
+        "secrets",
+        "password",
+        "passwd",
+        "passphrase",
+        "pass",
+        "pwd",
+        "credential",
+        "credentials",
+        "key",
+        "apikey",
+        "jwt",
+        "pat",
+    }
 )
 _GLUED = re.compile(
     r"(password|passwd|passphrase|secret|credentials?|cookie|authorization|"
     r"(api|auth|access|secret|private|openai|hf|client|session|subscription|my)(key|token))\Z"
 )
-_GRAVE_WORDS = frozenset("secret password passwd passphrase credentials apikey authorization".split())
+_GRAVE_WORDS = frozenset({"secret", "password", "passwd", "passphrase", "credentials", "apikey", "authorization"})
 # What a name ends in that speaks about a secret and does not hold it.
-_ABOUT = frozenset("file path dir name id ids type ttl url length count policy env hash mode format size".split())
+_ABOUT = frozenset(
+    {
+        "file",
+        "path",
+        "dir",
+        "name",
+        "id",
+        "ids",
+        "type",
+        "ttl",
+        "url",
+        "length",
+        "count",
+        "policy",
+        "env",
+        "hash",
+        "mode",
+        "format",
+        "size",
+    }
+)
 # Words before "token", "key" and "pass" with which they mean something else: text pieces, lookups, runs over data.
 _HARMLESS = {
     "token": frozenset(
-        "stop eos bos eot pad unk sep cls mask image audio video special start end begin next first last per think "
-        "reasoning new draft num max min tool prompt output input by".split()
+        {
+            "stop",
+            "eos",
+            "bos",
+            "eot",
+            "pad",
+            "unk",
+            "sep",
+            "cls",
+            "mask",
+            "image",
+            "audio",
+            "video",
+            "special",
+            "start",
+            "end",
+            "begin",
+            "next",
+            "first",
+            "last",
+            "per",
+            "think",
+            "reasoning",
+            "new",
+            "draft",
+            "num",
+            "max",
+            "min",
+            "tool",
+            "prompt",
+            "output",
+            "input",
+            "by",
+        }
     ),
     "key": frozenset(
-        "cache primary sort foreign public partition idempotency group lookup shard sharding affinity routing hash "
-        "by num".split()
+        {
+            "cache",
+            "primary",
+            "sort",
+            "foreign",
+            "public",
+            "partition",
+            "idempotency",
+            "group",
+            "lookup",
+            "shard",
+            "sharding",
+            "affinity",
+            "routing",
+            "hash",
+            "by",
+            "num",
+        }
     ),
-    "pass": frozenset("single one two multi first second forward backward".split()),
+    "pass": frozenset({"single", "one", "two", "multi", "first", "second", "forward", "backward"}),
 }
 
-_SCHEMES = frozenset("bearer basic token apikey api-key key".split())
+_SCHEMES = frozenset({"bearer", "basic", "token", "apikey", "api-key", "key"})
 _COOKIE_NAME = re.compile(r"[\w.\-]{1,64}=(?=\$\{)")
 _HEADER = re.compile(r"\s*([A-Za-z][A-Za-z0-9_\-]*)\s*:\s*(.*)\Z", re.DOTALL)
 _SHELL_REFERENCE = re.compile(r"\$[A-Za-z_]\w*|\$\$\{[^}]*\}|\$\(.*|`.*", re.DOTALL)
@@ -135,13 +223,11 @@ def _inside(word: str, depth: int) -> Iterator[str]:
             yield header[1]
         return
     if word[:1] in ("{", "["):
-        try:
-            found = json.loads(word.replace("{{", "{").replace("}}", "}"))
-        except (ValueError, RecursionError):
-            found = None
-        if found is not None:
-            yield from (path[-1] for path in literals_in(found))
-            return
+        # As it is, and as it will be when doubled braces have become single.
+        for text in (word, word.replace("{{", "{").replace("}}", "}")):
+            with contextlib.suppress(ValueError, RecursionError):
+                yield from (path[-1] for path in literals_in(json.loads(text)))
+                return
     bearer = _BEARER.search(word)
     if bearer and _given_out(bearer[1]):
         yield bearer[0].split()[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from ..errors import EngineError, ServerDied
 from ..model import Endpoint, Problem, Start, StartContext, Variant
 from .dialect import Reached, reach
 from .endpoint import EndpointSettings, is_local, read_endpoint, read_url
-from .secrets import Redactor, secrets_of, without_secrets
+from .secrets import Redactor, all_secrets, secrets_of, without_secrets
 from .settings import SettingsReader, refuse
 
 if TYPE_CHECKING:
@@ -85,13 +86,14 @@ class OpenAIEngine:
             refuse(problems, f"variants.{variant.name}")
             process = _process(pid) if pid is not None else None
             endpoint, reached = reach(url, settings)
+        endpoint = dataclasses.replace(endpoint, secrets=all_secrets(variant.settings))
         facts = {name: redactor.clean(text) for name, text in reached.facts.items()}
         start = Start(
             id=context.start_id,
             variant=variant.name,
             round=context.round,
             group=context.group,
-            effective_config=reached.settings_in_force,
+            effective_config=redactor.clean_all(reached.settings_in_force),
         )
         context.on_phase("ready")
         return ReachedServer(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import select
 import signal
 import subprocess
@@ -20,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from ..errors import EngineError
+from ..errors import EngineError, printable
 from .secrets import Redactor
 
 if TYPE_CHECKING:
@@ -32,9 +31,6 @@ _TAIL_LINES = 40
 _TAIL_WIDTH = 500  # characters
 _SPAWN_LIMIT_S = 30.0  # the guard's own start-up on a very busy machine
 _GUARD_MARGIN_S = 15.0  # beyond the grace time: leftovers (2 s) and SIGKILL (10 s)
-
-# ANSI sequences (colours, cursor, window title) and control characters: a log line must not steer the terminal.
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +74,9 @@ class _Log:
         if truncated:
             # The cut may go through a secret; what it leaves is shorter than the longest one.
             text = text[: len(text) - self._redactor.longest] + " … [line truncated]"
-        shown = _CONTROL.sub("", text.rpartition("\r")[2])  # of a progress bar only its last state
+        if (whole := self._redactor.clean(plain := printable(text))) != plain:
+            text = whole  # colours had stood in the middle of a secret
+        shown = printable(text.rpartition("\r")[2])  # of a progress bar only its last state
         if shown.strip():
             self.tail.append(shown if len(shown) <= _TAIL_WIDTH else shown[:_TAIL_WIDTH] + " …")
         if self._full:

@@ -149,7 +149,7 @@ def all_secrets(settings: Any) -> tuple[str, ...]:
 
 
 class Redactor:
-    """Replaces secrets in text by ``***``, also where they stand JSON-escaped or percent-encoded.
+    """Replaces secrets in text by ``***``, also where they stand escaped (JSON, Python) or percent-encoded.
 
     To the given ones come the inherited ones, also those that become known later. Texts shorter than 4 characters are
     ignored. The longest is replaced first, so that a secret that contains another one leaves no remainder. Each line
@@ -165,7 +165,12 @@ class Redactor:
         spellings: set[str] = set()
         for secret in self._own | inherited_secrets():
             for part in (secret, *secret.splitlines()):
-                spellings |= {part, json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]}
+                spellings |= {
+                    part,
+                    repr(part)[1:-1],
+                    json.dumps(part)[1:-1],
+                    json.dumps(part, ensure_ascii=False)[1:-1],
+                }
                 spellings |= {quote(part, errors="replace"), quote(part, safe="", errors="replace"), printable(part)}
         kept = sorted((s for s in spellings if len(s.strip()) >= _SHORTEST), key=lambda s: (-len(s), s))
         self.longest = len(kept[0]) if kept else 0  # characters

@@ -158,7 +158,9 @@ class SettingsReader:
         if value is None:
             return {}
         if not isinstance(value, Mapping):
-            self.wrong(key, f"must be a mapping of names to values, not {self.shown(key)}")
+            # The value is not shown: it may be a header line with its key.
+            kind = "a list" if isinstance(value, list | tuple) else "a single value"
+            self.wrong(key, f"must be a mapping of names to values, not {kind}")
             return {}
         return {str(name): item for name, item in value.items()}
 

@@ -36,6 +36,6 @@ class HttpTokenizer:
             return len(tokens)
         raise EndpointError(
             "the tokenizer answered without a list of tokens",
-            where=f"{self._endpoint.base_url} /tokenize",
+            where="/tokenize",
             remedy="set `tokenizer: none` for this variant; prompt lengths are then estimated and marked so",
         )

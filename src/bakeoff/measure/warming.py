@@ -170,8 +170,10 @@ def refuse_hopeless(resident: Resident, records: Sequence[RequestRecord]) -> Non
 
 def all_failed(resident: Resident, last: RequestRecord, what: str) -> EndpointError:
     """The error for a server that answers nothing usable, with the last failure and its usual remedy."""
+    # The client's message may end in a remedy of its own; one is enough.
+    said, _, remedy = (last.error_message or "no further message").partition(" → ")
     return EndpointError(
-        f"{what} ({last.error}): {last.error_message or 'no further message'}",
-        where=f"variant {resident.variant}, {resident.server.endpoint.base_url}",
-        remedy=_REMEDIES.get(last.error or "", "look at the server's log"),
+        f"{what} ({last.error}): {said}",
+        where=f"variant {resident.variant}",
+        remedy=_REMEDIES.get(last.error or "") or remedy or "look at the server's log",
     )

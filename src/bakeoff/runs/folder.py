@@ -17,7 +17,7 @@ from . import atomic, parts
 from .columns import from_table
 from .documents import read_document, write_document
 from .info import RUN_SCHEMA, RunInfo, new_id, slug, stamp_of
-from .locking import LockHeld, exclusive
+from .locking import alone
 
 T = TypeVar("T")
 
@@ -31,6 +31,7 @@ class RunFolder:
         self._info = info
         self._starts: dict[int, Start] | None = None
         self._skipped: list[str] = []
+        self._measuring = False  # the lock is held: what fails can be gone on with
 
     # ── making and opening ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -66,8 +67,12 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """Opens a run for reading, or for going on under `lock()`. Raises RunFolderError."""
-        if not (path / "run.json").exists():
-            inside = sum(1 for _ in path.glob("*/run.json")) if path.is_dir() else 0
+        try:
+            missing = not (path / "run.json").exists()
+            inside = sum(1 for _ in path.glob("*/run.json")) if missing and path.is_dir() else 0
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        if missing:
             remedy = (
                 f"name one of the {inside} runs inside it" if inside else "name a run folder, for example runs/2025…"
             )
@@ -77,14 +82,17 @@ class RunFolder:
     @staticmethod
     def latest(root: Path) -> Path:
         """The newest run under `root`, by the time in its name (if renamed, its change time). Raises RunFolderError."""
-        runs = [head.parent for head in root.glob("*/run.json")] if root.is_dir() else []
-        if not runs:
+        try:
+            ages = {head.parent: _age_key(head.parent) for head in root.glob("*/run.json")} if root.is_dir() else {}
+        except OSError as error:
+            raise _unreadable(root, error) from error
+        if not ages:
             raise RunFolderError(
                 "there is no run here",
                 where=str(root),
                 remedy="measure one (bakeoff demo, bakeoff run …) or name its folder",
             )
-        return max(runs, key=_age_key)
+        return max(ages, key=lambda path: ages[path])
 
     @property
     def path(self) -> Path:
@@ -105,20 +113,17 @@ class RunFolder:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Holds the run for writing, alone, and clears what an interrupted write left. Raises RunFolderError."""
-        try:
-            with exclusive(self._path / ".lock"):
+        with alone(self._path):
+            with contextlib.suppress(OSError):  # what reads and writes there tells it better
                 for folder in (self._path, self._path / "requests", self._path / "telemetry"):
                     atomic.remove_temporaries(folder)
-                self._starts = None  # another process may have added some since this folder was opened
-                self._info = read_document(self._path / "run.json", RunInfo, RUN_SCHEMA)
+            self._starts = None  # another process may have added some since this folder was opened
+            self._info = read_document(self._path / "run.json", RunInfo, RUN_SCHEMA)
+            self._measuring = True
+            try:
                 yield
-        except LockHeld as held:
-            who = f"process {held.pid}" if held.pid else "another process"
-            raise RunFolderError(
-                f"{who} is measuring into this run",
-                where=str(self._path),
-                remedy="wait until it ends, or stop it first",
-            ) from None
+            finally:
+                self._measuring = False
 
     # ── writing (the Sink) ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -253,11 +258,17 @@ class RunFolder:
         try:
             yield
         except OSError as error:
-            raise RunFolderError(
-                f"cannot write ({error.strerror or error})",
-                where=str(path),
-                remedy="free disk space or fix the permissions, then go on with --resume: what was written is whole",
-            ) from error
+            if self._measuring:
+                remedy = "free disk space or fix the permissions, then go on with --resume: what was written is whole"
+            else:
+                remedy = "name a folder you can write to, or use -o FILE"
+            raise RunFolderError(f"cannot write ({error.strerror or error})", where=str(path), remedy=remedy) from error
+
+
+def _unreadable(path: Path, error: OSError) -> RunFolderError:
+    return RunFolderError(
+        f"the folder cannot be read ({error.strerror or error})", where=str(path), remedy="check its permissions"
+    )
 
 
 def _block_data(path: Path) -> BlockData:

@@ -12,6 +12,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ..errors import RunFolderError
+
 
 class LockHeld(Exception):
     """Another process holds the lock. `pid` is what it noted, or None."""
@@ -42,6 +44,27 @@ def exclusive(path: Path, *, on_wait: Callable[[int | None], None] | None = None
         yield
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def alone(run: Path) -> Iterator[None]:
+    """Holds the lock of a run folder. Raises RunFolderError where another process has it, or none can be taken."""
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(exclusive(run / ".lock"))
+        except LockHeld as other:
+            raise RunFolderError(
+                f"{f'process {other.pid}' if other.pid else 'another process'} is measuring into this run",
+                where=str(run),
+                remedy="wait until it ends, or stop it first",
+            ) from None
+        except OSError as error:
+            raise RunFolderError(
+                f"cannot lock the run for writing ({error.strerror or error})",
+                where=str(run / ".lock"),
+                remedy="fix the folder's permissions, or copy the run to a folder that you can write to",
+            ) from error
+        yield
 
 
 def _noted_pid(descriptor: int) -> int | None:
