@@ -178,6 +178,9 @@ def test_kill_9_loses_at_most_the_block_in_flight_and_leaves_no_server(tmp_path:
     run = only_run(tmp_path)
     before = RunFolder.open(run).blocks()
     assert len(before) >= 3
+    told = cli("report", str(run), cwd=tmp_path)
+    assert "Interrupted" in told.stdout
+    assert "--resume" in told.stdout
     done = cli("run", "--resume", str(run), "--quiet", cwd=tmp_path)
     assert done.returncode in (0, 4), done.stderr
     blocks = RunFolder.open(run).block_infos()

@@ -72,13 +72,14 @@ def _conclude(folder: RunFolder) -> Result:
     skipped = folder.skipped
     if skipped and not blocks:
         folder.blocks()  # nothing is left to judge: raises, with the file and a remedy
+    killed = info.state == "running" and not folder.live
     result = conclude(
         info.experiment,
         blocks,
         folder.starts(),
         run=str(folder.path),
-        state=info.state,
-        reason=info.stop_reason,
+        state="interrupted" if killed else info.state,
+        reason="the measuring process was killed; go on with --resume" if killed else info.stop_reason,
         quality_note=info.quality_note,
     )
     return _told(result, skipped)

@@ -17,7 +17,7 @@ from . import atomic, parts
 from .columns import from_table
 from .documents import read_document, write_document
 from .info import RUN_SCHEMA, RunInfo, new_id, slug, stamp_of
-from .locking import alone
+from .locking import alone, is_held
 
 T = TypeVar("T")
 
@@ -103,6 +103,11 @@ class RunFolder:
     def info(self) -> RunInfo:
         """run.json as it stands."""
         return self._info
+
+    @property
+    def live(self) -> bool:
+        """Whether a process is measuring into this run right now."""
+        return is_held(self._path / ".lock")
 
     def update(self, **changes: Any) -> RunInfo:
         """Changes fields of run.json, atomically. Raises TypeError for an unknown field."""

@@ -46,6 +46,21 @@ def exclusive(path: Path, *, on_wait: Callable[[int | None], None] | None = None
         os.close(descriptor)
 
 
+def is_held(lock: Path) -> bool:
+    """Whether a process holds the lock right now; changes nothing, so it works on a read-only folder too."""
+    try:
+        descriptor = os.open(lock, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 @contextlib.contextmanager
 def alone(run: Path) -> Iterator[None]:
     """Holds the lock of a run folder. Raises RunFolderError where another process has it, or none can be taken."""
