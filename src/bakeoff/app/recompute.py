@@ -26,10 +26,13 @@ def compare(path: str | Path) -> Result:
     return result
 
 
-def describe(path: str | Path, *, redact: bool = False) -> View:
-    """The view of a run that reports are rendered from, recomputed from the raw data."""
+def describe(path: str | Path, *, redact: bool = False, result: Result | None = None) -> View:
+    """The view of a run that reports are rendered from, recomputed from the raw data.
+
+    `result`: the run's verdict where it was computed just now; it is not computed again.
+    """
     folder = RunFolder.open(Path(path))
-    return _view(folder, _conclude(folder), redact=redact)
+    return _view(folder, result if result is not None else _conclude(folder), redact=redact)
 
 
 def report(path: str | Path, fmt: Format = "html", *, redact: bool = False) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..errors import RunFolderError, UsageError
+from ..errors import UsageError
 from ..measure.budget import Ledger
 from ..measure.progress import Progress
 from ..measure.runner import Outcome, Runner
@@ -183,6 +183,3 @@ def _terminate_as_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-__all__ = ["RunFolderError", "run"]

@@ -80,7 +80,7 @@ def finish(
         click.echo(render_json(result).rstrip("\n"))
     else:
         width = min(shutil.get_terminal_size((100, 24)).columns, 120)
-        view = dataclasses.replace(describe(Path(result.run)), run_path=shown_path(result.run))
+        view = dataclasses.replace(describe(result.run, result=result), run_path=shown_path(result.run))
         text = render(view, "terminal", color=wants_color(), width=width, full=full)
         click.echo(text, nl=False)
     failed = failures(result, [parse_limit(t) for t in fail_if], [parse_limit(t) for t in fail_unless])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from ..compare.view_redact import Cleaner
 from ..compare.view_text import cell_title, metric_label, more_pairs
 from ..model import Cell, Comparison, Experiment
+from ..stats.outcome import DECIDED
 from ..units import change
 from .standing import CellStanding
 
@@ -47,7 +48,7 @@ def missing(experiment: Experiment, name: str, cells: Sequence[CellStanding]) ->
     """What an undecided candidate still needs."""
     parts = []
     for standing in cells:
-        rows = [row for row in standing.gates if row.outcome not in _DONE]
+        rows = [row for row in standing.gates if row.outcome not in DECIDED]
         lead = ""
         if standing.by_task:
             lead = f"{numbers(standing.gates)} disagree, and the typical task does not decide: "
@@ -57,9 +58,6 @@ def missing(experiment: Experiment, name: str, cells: Sequence[CellStanding]) ->
         told = f"{numbers(rows)} ({_outcomes(rows)}{more})" if rows else "E2E is not known"
         parts.append(f"{lead}{told} in {place(experiment, standing.cell)}")
     return f"{name} is undecided: {'; '.join(parts)}"
-
-
-_DONE = ("faster", "slower", "better", "worse", "equivalent")
 
 
 def _outcomes(rows: Sequence[Comparison]) -> str:

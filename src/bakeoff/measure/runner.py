@@ -93,7 +93,6 @@ class Runner:
 
     def _rounds(self, loop: LoopRunner, done: set[tuple[int, str, str, BlockKind]]) -> Outcome:
         rounds = 0
-        look = Look()
         for steps in Plan(self._experiment).groups():
             pending = [s for s in steps if s.key not in done and s.variant not in self._dropped]
             if pending:
