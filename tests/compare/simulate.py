@@ -55,7 +55,7 @@ class Noise:
 QUIET = Noise(prompt=0.3, ar=0.0, eps=0.01, start=0.002, slow=0.0, trend=0.0, outliers=0.0)
 
 
-_CALM = {"other_cpu_share": 0.05, "steal_share": 0.001}
+_CALM: dict[str, Any] = {"other_cpu_share": 0.05, "steal_share": 0.001}
 
 
 @dataclass(frozen=True, kw_only=True)

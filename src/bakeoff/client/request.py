@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,13 +14,25 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One request, ready to send. `path` is appended to the endpoint's base_url; `body` is JSON."""
+    """One request, ready to send. `path` is appended to the endpoint's base_url; `body` is JSON.
+
+    Requests of one conversation follow each other in a block's list, in the order of `turn`. A slot of a closed loop
+    plays a whole conversation; in an open loop an instant starts one. A later turn leaves `think_ns` after the end
+    of the answer before it.
+    """
 
     index: int
     prompt_id: int
     path: str
     body: bytes
     prompt: str | None = None  # None where the prompt is token ids
+    conversation: int | None = None
+    turn: int = 0
+    think_ns: int = 0
+    asked_input_tokens: int | None = None
+    asked_output_tokens: int | None = None
+    # The answers of the turns before → (body, prompt as shown), where the history holds the server's own answers.
+    build: Callable[[Sequence[str]], tuple[bytes, str | None]] | None = None
 
 
 def prepare(

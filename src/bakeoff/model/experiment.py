@@ -10,8 +10,12 @@ from typing import Any, Literal
 
 import msgspec
 
-Api = Literal["completions", "chat"]
-Arrivals = Literal["poisson", "constant"]
+Api = Literal["completions", "chat", "responses", "messages"]
+Arrivals = Literal["poisson", "constant", "gamma"]
+LoadKind = Literal["closed", "open", "replay"]
+PromptSource = Literal["synthetic", "jsonl", "sharegpt", "azure", "mooncake"]
+CachePolicy = Literal["unique", "shared", "declared"]
+Method = Literal["anytime", "fixed"]
 LengthMode = Literal["fixed", "natural"]
 
 
@@ -54,20 +58,50 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prompts(msgspec.Struct, frozen=True, kw_only=True):
-    """Where prompts come from. ``synthetic`` needs input_tokens [tokens]; ``jsonl`` needs path."""
+    """Where prompts come from. ``synthetic`` needs input_tokens [tokens]; every other source needs path.
 
-    source: Literal["synthetic", "jsonl"] = "synthetic"
-    input_tokens: int | None = None
+    A conversation is a chain of requests: each one carries the turns before it, and leaves `think_s` after the end
+    of the answer before. `history` says which answers it carries: those of the file or of the generator (the same
+    work in every arm), or those that the server gave.
+    """
+
+    source: PromptSource = "synthetic"
+    input_tokens: int | None = None  # of a conversation: of each turn's new text
     path: str | None = None
     seed: int = 0
+    shared_prefix: float = 0.0  # share (0..1) of a synthetic prompt that all prompts of the workload begin with
+    turns: int = 1  # most turns of a conversation; 1: single requests
+    think_s: float = 0.0  # pause before each further turn, where the file names none [s]
+    history: Literal["recorded", "answered"] = "recorded"
+    sample: int | None = None  # draw that many entries of the file by seed; None: all
+    max_input_tokens: int | None = None  # limit of a prompt [tokens]
+    overlong: Literal["truncate", "skip"] = "truncate"  # what happens to a prompt beyond that limit
+
+
+class Search(msgspec.Struct, frozen=True, kw_only=True):
+    """Load levels that the run finds itself, before the comparison, with probe blocks of every variant.
+
+    ``sweep``: geometric levels from `low` until throughput stops rising (at most `high`). ``find``: the highest rate
+    at which at least `attainment` of the requests meet the workload's slo; levels are in requests/s. The levels found
+    for all variants together are the grid on which all of them are then compared.
+    """
+
+    kind: Literal["sweep", "find"]
+    low: float = 1.0
+    high: float = 256.0
+    attainment: float = 0.99
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """Closed loop at given concurrencies, or open loop at given rates [requests/s]."""
+    """Closed loop at given concurrencies, open loop at given rates [requests/s], or a trace's own arrival times
+    replayed so many times faster (levels are speed factors). `levels` is empty until a search has found them."""
 
-    kind: Literal["closed", "open"]
+    kind: LoadKind
     levels: tuple[float, ...]
     arrivals: Arrivals = "poisson"
+    burstiness: float = 1.0  # shape of gamma arrivals: 1 is Poisson, below 1 burstier, above 1 more regular
+    ramp_s: float = 0.0  # closed loop: the slots start evenly over this time
+    search: Search | None = None
 
 
 class BlockSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,26 +131,34 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     block: BlockSize
     sampling: Sampling = Sampling()
     api: Api = "completions"
-    cache: Literal["unique", "shared"] = "unique"  # unique: a nonce in front of every prompt
+    # unique: a nonce in front of every prompt. declared: one nonce a block, so that only what the workload itself
+    # shares (a prefix, earlier turns, a trace's blocks) can be served from the cache. shared: no nonce.
+    cache: CachePolicy = "unique"
     slo: dict[str, float] = {}  # limits per request, metric name → highest value [s]; goodput counts who meets all
+
+
+#: What the number of a load level means, as files and results name it.
+LOAD_NAMES: dict[LoadKind, str] = {"closed": "concurrency", "open": "rate", "replay": "replay"}
+_KEY_LETTER: dict[LoadKind, str] = {"closed": "c", "open": "r", "replay": "x"}
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """A workload at one load level: the unit in which variants are compared."""
 
     workload: str
-    kind: Literal["closed", "open"]
+    kind: LoadKind
     level: float
 
     @property
     def key(self) -> str:
-        """Stable text key, for example ``chat/c4`` (4 at a time) or ``chat/r2.5`` (2.5 requests/s)."""
-        return f"{self.workload}/{'c' if self.kind == 'closed' else 'r'}{self.level:g}"
+        """Stable text key: ``chat/c4`` (4 at a time), ``chat/r2.5`` (2.5 requests/s), ``chat/x2`` (replay, twice as
+        fast)."""
+        return f"{self.workload}/{_KEY_LETTER[self.kind]}{self.level:g}"
 
     @property
     def load(self) -> dict[str, float]:
         """The load as result.json shows it."""
-        return {"concurrency" if self.kind == "closed" else "rate": self.level}
+        return {LOAD_NAMES[self.kind]: self.level}
 
 
 class Spend(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +196,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     start_every: int = 1  # rounds per start; 0 = started once and kept
     gates: tuple[str, ...] = ("ttft_s", "tpot_s")
     margin: float = 0.03  # relative
+    margins: dict[str, float] = {}  # by metric, where one differs from `margin` (relative)
+    method: Method = "anytime"  # fixed: exactly budget.max_pairs pairs, one look, Holm over the gates
     confidence: float = 0.95
     resident: Literal["one", "all"] = "one"
     warmup: Warmup = Warmup()
@@ -167,6 +211,10 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def candidates(self) -> tuple[Variant, ...]:
         return self.variants[1:]
+
+    def margin_of(self, metric: str) -> float:
+        """The relative margin of a metric."""
+        return self.margins.get(metric, self.margin)
 
     def variant(self, name: str) -> Variant:
         """The variant of that name (KeyError if there is none)."""

@@ -33,6 +33,10 @@ class RequestRecord(msgspec.Struct, kw_only=True):
 
     index: int  # position in the block
     prompt_id: int  # the same prompt (but for the nonce) in every variant of a round
+    conversation: int | None = None  # requests of one conversation, in the order of `turn`
+    turn: int = 0
+    asked_input_tokens: int | None = None  # what the workload wanted the prompt to have
+    asked_output_tokens: int | None = None  # the limit sent with the request
     scheduled_ns: int
     sent_ns: int | None = None
     first_byte_ns: int | None = None  # first response byte of any kind
@@ -100,6 +104,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     send_delay_p99_s: float | None = None
     loop_lag_p50_s: float | None = None  # how late the client's event loop ran its timers
     loop_lag_p99_s: float | None = None
+    parse_backlog_p99_s: float | None = None  # from a socket read to the end of its parsing
+    client_processes: int = 1
     client_cpu_share: float | None = None  # client CPU time ÷ wall time (1 = one whole core)
     tree_cpu_share: float | None = None
     other_cpu_share: float | None = None  # busy time of processes that are not the experiment's ÷ wall
@@ -119,7 +125,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
         return others or (self.steal_share is not None and self.steal_share > STEAL_LIMIT)
 
 
-BlockKind = Literal["measure", "aa"]
+BlockKind = Literal["measure", "aa", "probe"]
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +136,7 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     position: int  # place of the variant's visit in the round's order, from 0
     variant: str
     cell: str  # Cell.key
-    kind: BlockKind = "measure"  # aa: a second visit to the base, compared with the first
+    kind: BlockKind = "measure"  # aa: a second visit to the base; probe: a search for load levels, never compared
     start_id: int  # Start.id of the server that answered; -1 for a server that we did not start
     group: int  # start group: rounds that share one start per variant
     started_ns: int
@@ -144,6 +150,7 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     nonce: str | None = None
     cache_hit_tokens: int | None = None  # server counters, difference over the block
     cache_query_tokens: int | None = None
+    counters: dict[str, float] = {}  # of the server's metrics: differences over the block, or means of its gauges
     energy_j: float | None = None  # measured at the GPUs, gross, over the block; None where nothing measures it
     health: Health = Health()
     notes: tuple[str, ...] = ()
