@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from .quality import Quality
+
 Api = Literal["completions", "chat", "responses", "messages"]
 Arrivals = Literal["poisson", "constant", "gamma"]
 LoadKind = Literal["closed", "open", "replay"]
@@ -201,6 +203,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float = 0.95
     resident: Literal["one", "all"] = "one"
     warmup: Warmup = Warmup()
+    quality: Quality | None = None  # None: nothing is asked about quality
     aa_pairs: int = 2  # base-against-base pairs, a smoke test of the bench; 0 = none
     seed: int = 0
 

@@ -6,6 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from .estimate import Better, Interval
+from .price_of_speed import Flip, QualityScore, TaskTime
+
 Outcome = Literal[
     "faster",
     "slower",
@@ -19,17 +22,7 @@ Outcome = Literal[
     "inconclusive",
     "invalid",
 ]
-Better = Literal["lower", "higher"]
-
 SCHEMA = "bakeoff.result/1"
-
-
-class Interval(msgspec.Struct, frozen=True, kw_only=True):
-    """A point and its interval, in the unit of its row. Infinite or unknown bounds are None."""
-
-    point: float | None
-    low: float | None = None
-    high: float | None = None
 
 
 class Ratio(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +114,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     stop_reason: str | None = None
     comparisons: tuple[Comparison, ...] = ()
     quality: tuple[QualityNote, ...] = ()
+    scores: tuple[QualityScore, ...] = ()  # measures of quality, where any was asked for
+    flips: tuple[Flip, ...] = ()
+    task_times: tuple[TaskTime, ...] = ()
     resources: tuple[Comparison, ...] = ()
     findings: tuple[Finding, ...] = ()
     decision: Decision = Decision(ship=None)
