@@ -1,44 +1,36 @@
-"""Each fault, seen from a bare socket."""
+"""Faults that replace the answer, break the connection, or concern the whole server, seen from a bare socket."""
 
 from __future__ import annotations
 
-import os
-import signal
+import gzip
 import socket
 import time
-from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
 
 import pytest
 
-from bakeoff.errors import UsageError
-from bakeoff.mock import FAULTS, LatencyModel, RunningMock, parse_fault, running
-from bakeoff.mock.words import count_tokens
+from bakeoff.mock import running
 
-from .raw import Reply, ask, encode, exchange, get, prompt
-
-QUICK = LatencyModel(ttft_s=0.002, tpot_s=0.001, noise_seed=1)
-BODY = prompt(tokens=8)
-
-
-def meet(fault: str, *, silent_s: float | None = None, **more: object) -> tuple[Reply, RunningMock]:
-    """The reply of a server with that fault, and the (stopped) server, for its log."""
-    with running(QUICK, faults=[fault]) as mock:
-        data = encode("POST", "/v1/completions", {**BODY, **more})
-        reply = exchange(mock.port, data, timeout_s=silent_s) if silent_s else exchange(mock.port, data)
-        assert mock.stderr() == ""
-    record = mock.send_log()[0]
-    assert record.fault == fault
-    return reply, mock
+from .faulty import BODY, QUICK, meet
+from .raw import Reply, ask, encode, exchange, get
 
 
 @pytest.mark.parametrize(
-    ("name", "status"), [("http_401", 401), ("http_404", 404), ("http_429", 429), ("http_500", 500)]
+    ("name", "status"),
+    [
+        ("http_401", 401),
+        ("http_404", 404),
+        ("http_429", 429),
+        ("http_429_bare", 429),
+        ("http_500", 500),
+        ("http_503", 503),
+    ],
 )
 def test_http_errors(name: str, status: int) -> None:
     reply, mock = meet(name)
     assert reply.status == status
     assert reply.json["error"]["message"]
-    assert ("Retry-After: 1" in reply.head) == (status == 429)
+    assert ("Retry-After: 1" in reply.head) == (name == "http_429")
     assert mock.send_log()[0].status == status
 
 
@@ -161,124 +153,95 @@ def test_die_after() -> None:
     assert len(mock.send_log()) == 2
 
 
-def test_every_fault_has_a_test_here() -> None:
-    here = "\n".join(name for name in globals() if name.startswith("test_")) + "http_401 http_404 http_429 http_500"
-    assert [name for name in FAULTS if name not in here] == []
+def test_dates_of_a_clock_that_is_ahead() -> None:
+    before = time.time()
+    reply, _ = meet("http_429_date")
+    date = parsedate_to_datetime(header(reply, "Date")).timestamp()
+    assert 3599 <= date - before <= 3660
+    assert parsedate_to_datetime(header(reply, "Retry-After")).timestamp() - date == 1
+    sound, _ = meet("skewed_date")
+    assert parsedate_to_datetime(header(sound, "Date")).timestamp() - before > 3500
+    assert sound.data[-1] == "[DONE]"
 
 
-def test_a_share_hits_that_share() -> None:
-    with running(QUICK, faults=["http_500:0.5"]) as mock:
-        statuses = [ask(mock.port, prompt(tokens=1)).status for _ in range(60)]
-    assert 15 <= statuses.count(500) <= 45
-    assert statuses.count(200) == 60 - statuses.count(500)
+def header(reply: Reply, name: str) -> str:
+    return next(line for line in reply.head.split("\r\n") if line.startswith(f"{name}: ")).partition(": ")[2]
 
 
-@pytest.mark.parametrize(
-    ("text", "wrong"),
-    [
-        ("http_50", "did you mean http_500"),
-        ("hang:2", "share"),
-        ("hang:x", "share"),
-        ("die_after", "die_after:5"),
-        ("die_after:0", "die_after:5"),
-        ("never_ready:0.5", "takes no share"),
-        ("zzz", "one of"),
-    ],
-)
-def test_wrong_faults_are_explained(text: str, wrong: str) -> None:
-    with pytest.raises(UsageError, match=wrong):
-        parse_fault(text)
+def test_redirect() -> None:
+    reply, _ = meet("redirect")
+    assert (reply.status, header(reply, "Location")) == (307, "/moved/v1/completions")
 
 
-def test_faults_read_back() -> None:
-    assert [str(parse_fault(t)) for t in ("reset:10%", "hang", "die_after:3")] == ["reset:0.1", "hang:1", "die_after:3"]
+def test_gzip() -> None:
+    reply, _ = meet("gzip")
+    assert header(reply, "Content-Encoding") == "gzip"
+    assert gzip.decompress(reply.body).endswith(b"[DONE]\n\n")
 
 
-@pytest.fixture
-def mock() -> Iterator[RunningMock]:
-    with running(QUICK) as server:
-        yield server
+def test_not_streamed_and_no_body() -> None:
+    assert meet("not_streamed")[0].json["object"] == "text_completion"
+    reply, _ = meet("no_body")
+    assert (reply.status, reply.body, reply.complete) == (200, b"", True)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"\x16\x03\x01\x02\x00\x01\x00\x01", b"GET\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"y" * 70_000 + b"\r\n\r\n"],
-    ids=["tls", "no path", "long head"],
-)
-def test_what_is_not_http_is_refused_and_the_server_lives(mock: RunningMock, data: bytes) -> None:
-    reply = exchange(mock.port, data)
-    assert reply.status in (400, 431)
-    assert get(mock.port, "/health").status == 200
-    assert mock.stderr() == ""
+@pytest.mark.parametrize(("fault", "reset"), [("close_first", False), ("reset_first", True)])
+def test_connections_that_end_before_any_byte(fault: str, reset: bool) -> None:
+    reply, mock = meet(fault)
+    assert (reply.head, reply.reset) == ("", reset)
+    assert (mock.send_log()[0].finish, mock.send_log()[0].status) == ("fault", 0)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"{",
-        b"\xff",
-        b"[]",
-        {},
-        {"prompt": ""},
-        {"prompt": ["a", "b"]},
-        {"prompt": "a", "max_tokens": 0},
-        {"prompt": "a", "n": 2},
-        {"prompt": {"a": 1}},
-        {"prompt": "a", "max_tokens": "x"},
-    ],
-)
-def test_wrong_bodies_get_400_with_a_reason(mock: RunningMock, body: object) -> None:
-    reply = ask(mock.port, body)
-    assert reply.status == 400
-    assert reply.json["error"]["message"]
-    assert mock.send_log(1)[0].finish == "refused"
-    assert mock.stderr() == ""
+def test_early_end_is_well_framed() -> None:
+    reply, _ = meet("early_end")
+    assert reply.complete
+    assert len(reply.events) == 4
+    assert not any(event["choices"][0]["finish_reason"] for event in reply.events)
 
 
-def test_unknown_paths_and_methods(mock: RunningMock) -> None:
-    assert get(mock.port, "/nope").status == 404
-    assert get(mock.port, "/v1/completions").status == 405
-    assert ask(mock.port, {}, path="/v1/models").status == 405
-    assert ask(mock.port, {}, path="/tokenize").status == 400
+def test_bad_framing() -> None:
+    with running(QUICK, faults=["bad_framing"]) as mock, socket.create_connection(("127.0.0.1", mock.port)) as client:
+        client.sendall(encode("POST", "/v1/completions", BODY))
+        seen = b""
+        while part := client.recv(65536):
+            seen += part
+    assert seen.endswith(b"this is no size\r\n")
 
 
-def test_a_client_that_leaves_is_logged_and_frees_its_slot() -> None:
-    with running(LatencyModel(ttft_s=0.001, tpot_s=0.02, slots=1)) as mock:
-        with socket.create_connection(("127.0.0.1", mock.port), timeout=20) as client:
-            client.sendall(encode("POST", "/v1/completions", prompt(tokens=100_000)))
-            assert client.recv(100)
-        assert ask(mock.port, prompt(tokens=2)).data[-1] == "[DONE]"
-        records = mock.send_log(2)
-    assert [r.finish for r in records] == ["cancelled", "length"]
-    assert records[0].output_tokens == len(records[0].chunk_ns) < 100_000
+def test_hang_first() -> None:
+    reply, mock = meet("hang_first", silent_s=0.5)
+    assert reply.timed_out
+    assert (reply.status, reply.body) == (200, b"")
+    assert mock.send_log()[0].chunk_ns == ()
 
 
-def test_a_stop_lets_answers_end() -> None:
-    with running(LatencyModel(ttft_s=0.001, tpot_s=0.02)) as mock:
-        with socket.create_connection(("127.0.0.1", mock.port), timeout=20) as client:
-            client.sendall(encode("POST", "/v1/completions", prompt(tokens=20)))
-            seen = client.recv(100)
-            os.kill(mock.pid, signal.SIGTERM)
-            while part := client.recv(65536):
-                seen += part
-        assert b"[DONE]" in seen
-        assert mock.stop() == 0
-    assert mock.send_log()[0].finish == "length"
+def test_no_keep_alive_closes_though_it_did_not_say_so() -> None:
+    keep = encode("POST", "/v1/completions", BODY, {"Connection": "keep-alive"})
+    with running(QUICK, faults=["no_keep_alive"]) as mock:
+        reply = exchange(mock.port, keep)
+    assert not reply.timed_out
+    assert "Connection: close" not in reply.head
+    assert reply.data[-1] == "[DONE]"
 
 
-def test_a_stop_does_not_wait_for_ever_and_logs_what_it_cut() -> None:
-    endless = encode("POST", "/v1/completions", prompt(tokens=100_000))
-    with (
-        running(LatencyModel(ttft_s=0.001, tpot_s=0.02)) as mock,
-        socket.create_connection(("127.0.0.1", mock.port), timeout=20) as client,
-    ):
-        client.sendall(endless)
-        assert client.recv(100)
-        assert mock.stop() == 0
-    assert mock.send_log()[0].finish == "shutdown"
-    assert 0 < mock.send_log()[0].output_tokens < 100_000
+def test_refused_while_nobody_listens() -> None:
+    with running(QUICK, faults=["refused:2"]) as mock:
+        assert ask(mock.port, BODY).data[-1] == "[DONE]"
+        assert ask(mock.port, BODY).data[-1] == "[DONE]"
+        with pytest.raises(ConnectionRefusedError):
+            ask(mock.port, BODY)
+    assert len(mock.send_log()) == 2
 
 
-def test_text_of_a_sound_server_counts_as_its_usage(mock: RunningMock) -> None:
-    reply = ask(mock.port, BODY)
-    assert count_tokens(reply.text) == reply.events[-1]["usage"]["completion_tokens"] == 8
+@pytest.mark.slow
+def test_refused_comes_back() -> None:
+    with running(QUICK, faults=["refused:1"]) as mock:
+        assert ask(mock.port, BODY).status == 200
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                assert ask(mock.port, BODY).status == 200
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.1)
+        assert time.monotonic() < deadline

@@ -3,7 +3,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff.mock.words import answer_source, count_tokens, gibberish, natural_length, pieces, tokenize
+from bakeoff.mock.words import (
+    Pieces,
+    accented,
+    answer_source,
+    count_tokens,
+    gibberish,
+    natural_length,
+    pieces,
+    split_tokens,
+    tokenize,
+)
 
 
 def test_a_word_is_a_token_and_so_is_each_mark() -> None:
@@ -53,3 +63,16 @@ def test_gibberish_is_not_words() -> None:
     text = "".join(gibberish(answer_source(0, "x", 0), 50))
     assert len(text) == 150
     assert not any(letter.isascii() for letter in text)
+
+
+@given(st.integers(0, 2**31), st.lists(st.integers(0, 20), max_size=8))
+def test_the_text_is_the_same_however_it_is_taken(seed: int, sizes: list[int]) -> None:
+    taking = Pieces(answer_source(seed, "x", 0))
+    taken = [piece for size in sizes for piece in taking(size)]
+    assert taken == pieces(answer_source(seed, "x", 0), sum(sizes))
+
+
+def test_accented_words_are_tokens_of_characters_of_two_three_and_four_bytes() -> None:
+    text = "".join(accented(answer_source(0, "x", 0), 10))
+    assert count_tokens(text) == len(split_tokens(text)) == 10
+    assert {len(letter.encode()) for letter in text} == {1, 2, 3, 4}

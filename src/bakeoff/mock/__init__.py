@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server with a known latency model, a send log and faults.
+"""A server of OpenAI's and Anthropic's APIs with a known latency model, a send log and faults.
 
 It is the ground truth of the tests and a dry run for users: what a client measures can be compared with what
 this server really sent, stamp by stamp, on the same monotonic clock.
@@ -18,6 +18,7 @@ __all__ = [
     "ServeOptions",
     "count_tokens",
     "parse_fault",
+    "parse_faults",
     "read_send_log",
     "running",
     "serve",
@@ -26,7 +27,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from .child import RunningMock, running
-    from .faults import FAULTS, Fault, parse_fault
+    from .faults import FAULTS, Fault, parse_fault, parse_faults
     from .latency import LatencyModel
     from .sendlog import SendRecord, read_send_log
     from .server import MockServer, ServeOptions, serve
@@ -42,6 +43,7 @@ _HOMES = {
     "ServeOptions": "server",
     "count_tokens": "words",
     "parse_fault": "faults",
+    "parse_faults": "faults",
     "read_send_log": "sendlog",
     "running": "child",
     "serve": "server",

@@ -44,13 +44,13 @@ class _TimerFd:
         self._fd: int = libc.timerfd_create(_CLOCK_MONOTONIC, _TFD_NONBLOCK_CLOEXEC)
         if self._fd < 0:
             raise OSError(ctypes.get_errno(), "timerfd_create")
-        self._loop, self._wake = loop, wake
-        loop.add_reader(self._fd, self._ring)
+        self._loop = loop
+        loop.add_reader(self._fd, wake)
 
-    def _ring(self) -> None:
-        with contextlib.suppress(BlockingIOError):
+    def rest(self) -> None:
+        """Nothing is waited for: it stops ringing. (Setting it anew does that too, and saves a read for each token.)"""
+        with contextlib.suppress(OSError):  # nothing has rung, or it is closed
             os.read(self._fd, 8)
-        self._wake()
 
     def set(self, deadline_ns: int) -> None:
         at = max(1, deadline_ns)  # 0 would disarm it
@@ -71,6 +71,9 @@ class _LoopTimer:
     def set(self, deadline_ns: int) -> None:
         self.close()
         self._handle = self._loop.call_later(max(0, deadline_ns - monotonic_ns()) / _NS, self._wake)
+
+    def rest(self) -> None:
+        """Nothing is waited for."""
 
     def close(self) -> None:
         if self._handle is not None:
@@ -113,7 +116,10 @@ class Alarm:
                 heapq.heappop(self._heap)[2].fire()
         finally:
             self._ringing = False
-            self._arm()
+            if self._heap:
+                self._arm()
+            else:
+                self._timer.rest()
 
     def close(self) -> None:
         self._heap.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from .sendlog import SendRecord, read_send_log
 _KEY_VARIABLE = "BAKEOFF_MOCK_API_KEY"
 _STOP_S = 5.0  # beyond the grace time of the server itself
 _LONGEST_LINE = 4096
+_LAST_TURN_S = 0.05
 
 
 class RunningMock:
@@ -45,6 +47,7 @@ class RunningMock:
         """
         if self._kept is not None:
             return self._kept
+        self._catch_up(timeout_s)
         deadline = time.monotonic() + timeout_s
         while len(records := read_send_log(self._log)) < at_least:
             if time.monotonic() > deadline:
@@ -53,6 +56,16 @@ class RunningMock:
                 )
             time.sleep(0.01)
         return records
+
+    def _catch_up(self, timeout_s: float) -> None:
+        """Waits until the server has logged what it has sent: it answers a new request after that."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=timeout_s) as connection:
+                connection.sendall(b"GET /health HTTP/1.1\r\nHost: mock\r\nConnection: close\r\n\r\n")
+                while connection.recv(_LONGEST_LINE):
+                    pass
+        except OSError:  # it has ended, or nobody listens: a moment for its last turn
+            time.sleep(_LAST_TURN_S)
 
     def stop(self) -> int:
         """Stops it (gracefully, then by force) and returns its exit code. Idempotent."""
@@ -89,6 +102,7 @@ def running(
     port: int = 0,
     model_name: str = "mock",
     api_key: str | None = None,
+    metrics_dialect: str = "vllm",
     ready_timeout_s: float = 30.0,
 ) -> Iterator[RunningMock]:
     """Runs ``python -m bakeoff.mock`` in a child process and stops it at the end of the block.
@@ -103,7 +117,12 @@ def running(
     with tempfile.TemporaryDirectory(prefix="bakeoff-mock-") as folder:
         log, errors = Path(folder, "send.jsonl"), Path(folder, "stderr")
         command = [sys.executable, "-m", "bakeoff.mock", "--stop-with-stdin", f"--port={port}", f"--send-log={log}"]
-        command += [f"--model-name={model_name}", *model_flags(model), *(f"--fault={fault}" for fault in faults)]
+        command += [
+            f"--model-name={model_name}",
+            f"--metrics-dialect={metrics_dialect}",
+            *model_flags(model),
+            *(f"--fault={fault}" for fault in faults),
+        ]
         environ = dict(os.environ)
         if api_key is not None:
             environ[_KEY_VARIABLE] = api_key

@@ -6,45 +6,30 @@ import time
 from collections.abc import Callable
 from time import monotonic_ns
 
-import msgspec
-
 from .alarm import Alarm
 from .asks import Ask
-from .encoding import DONE, ERROR_EVENT, StreamEncoder, escaped, json_bytes, usage_of, whole_answer
-from .faults import FaultKind
+from .composing import SOUND, Answer, Dress, compose, ending_of
+from .counters import Meter
+from .events import Answered, Ending, Events, events_for
+from .fault_table import FaultKind
 from .latency import LatencyModel, Timing
 from .sendlog import SendRecord
-from .wire import Exchange, Request
-from .words import answer_source, gibberish, natural_length, pieces
+from .wire import Exchange
 
-_SOUND = FaultKind(name="none", says="answers as it should")
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """What will be said: pieces of one token each, and why it ends."""
-
-    pieces: list[str]
-    finish: str
-
-
-def compose(ask: Ask, model: LatencyModel, fault: FaultKind) -> Answer:
-    """The answer to a request: the same for the same seed and prompt."""
-    source = answer_source(model.seed, ask.prompt, model.nonce_tokens)
-    wanted = max(ask.least, natural_length(source, model.natural_tokens_mean * model.talkative))
-    if ask.ignore_eos and ask.limit is not None:
-        wanted = ask.limit
-    count = wanted if ask.limit is None else min(wanted, ask.limit)
-    finish = "length" if count == ask.limit else "stop"
-    if fault.text == "none":
-        return Answer([], "stop")
-    if fault.text == "gibberish":
-        return Answer(gibberish(source, count), finish)
-    texts = pieces(source, count)
-    return Answer([texts[0]] * count if fault.text == "one token" else texts, finish)
+_BURST = 64  # most chunks in one write: others get their turn between
+_CLOGGED_NS = 1_000_000  # pause while the client does not read
+_EVENT_STREAM = "text/event-stream; charset=utf-8"
+_PREFIX = {"completions": "cmpl-mock_", "chat": "chatcmpl-mock_", "responses": "resp_mock_", "messages": "msg_mock_"}
 
 
 class Generation:
     """A request from its arrival to its last byte. Waits in line until `begin`, then sends on its deadlines."""
+
+    __slots__ = (
+        "_alarm", "_answer", "_chunk_ns", "_chunk_tokens", "_dress", "_effect", "_events", "_exchange", "_meter",
+        "_model", "_on_end", "_on_ending", "_parts", "_record", "_said", "_sent", "_size", "_start_ns", "_step",
+        "_stop_at", "_timing", "ask", "cached_tokens", "ended", "fault", "index",
+    )  # fmt: skip
 
     def __init__(self, index: int, ask: Ask, exchange: Exchange, fault: FaultKind | None, model: LatencyModel) -> None:
         self.ask = ask
@@ -53,65 +38,95 @@ class Generation:
         self.ended = False
         self.cached_tokens = 0
         self._exchange = exchange
-        self._effect = fault or _SOUND
-        self._answer = compose(ask, model, self._effect)
+        self._effect = fault or SOUND
+        self._answer: Answer = compose(ask, model, self._effect)
         self._model = model
+        self._size = self._effect.tokens_per_chunk or model.tokens_per_chunk
+        self._step = self._size * model.coalesce
+        self._meter: Meter
         self._alarm: Alarm
         self._timing: Timing
+        self._on_ending: Callable[[], None]
         self._on_end: Callable[[Generation], None]
         self._record: SendRecord | None = None
         self._start_ns: int | None = None
-        self._created = int(time.time())
-        name = f"{'chatcmpl' if ask.chat else 'cmpl'}-mock-{index}"
-        self._answer_id = name
-        self._encoder = StreamEncoder(ask, name, self._created) if ask.stream else None
+        self._events: Events = events_for(ask, Answered(f"{_PREFIX[ask.api]}{index}", int(time.time())))
+        self._dress = Dress(self._effect, self._events, self._answer.count) if fault is not None else None
         self._chunk_ns: list[int] = []
         self._chunk_tokens: list[int] = []
+        self._parts: list[bytes] = []  # of a chunk that goes out in parts, the next one last
+        self._said: list[str] | None = [] if model.prefix_cache else None
         self._sent = 0  # tokens handed out
-        self._cut_at = self._cut_point()
+        self._stop_at = self._cut_point()
         exchange.on_lost = self
 
     @property
     def output_tokens(self) -> int:
         """Tokens that the whole answer has."""
-        return len(self._answer.pieces)
+        return self._answer.count
 
-    def _cut_point(self) -> int | None:
-        """After how many tokens a fault cuts the stream: half of them, and at least one."""
-        return None if self._effect.cut is None else max(1, self.output_tokens // 2)
+    @property
+    def sent_tokens(self) -> int:
+        """Tokens sent so far."""
+        return self._sent
 
-    def open(self, on_end: Callable[[Generation], None]) -> None:
-        """The request has arrived: headers go out at once, as servers that stream do."""
-        self._on_end = on_end
-        if self._encoder is not None:
-            self._exchange.head(
-                200, "text/event-stream; charset=utf-8", length=None, headers=(("Cache-Control", "no-cache"),)
-            )
+    @property
+    def said(self) -> str:
+        """The text sent so far; only kept for a prefix cache."""
+        return "".join(self._said or ())
 
-    def begin(self, timing: Timing, start_ns: int, alarm: Alarm) -> None:
-        """It holds a slot: the deadlines are set."""
+    def _cut_point(self) -> int:
+        """After how many tokens a fault cuts the stream: half of them and at least one, or none."""
+        if self._effect.cut is None:
+            return self.output_tokens
+        return 0 if self._effect.at_start else max(1, self.output_tokens // 2)
+
+    def open(self, on_ending: Callable[[], None], on_end: Callable[[Generation], None], meter: Meter) -> None:
+        """The request has arrived: headers go out, as those of servers that stream do. `on_ending` is called before
+        the last bytes are sent, `on_end` after."""
+        self._on_ending, self._on_end, self._meter = on_ending, on_end, meter
+        if self.ask.stream:
+            headers = (("Cache-Control", "no-cache"), *self._effect.headers)
+            self._exchange.head(200, _EVENT_STREAM, length=None, headers=headers, effect=self._effect)
+
+    def begin(self, timing: Timing, start_ns: int, alarm: Alarm, *, at_once: bool) -> None:
+        """It holds a slot: the deadlines are set. `at_once`: what is due already goes out before this returns."""
         self._timing, self._start_ns, self._alarm = timing, start_ns, alarm
-        if self._encoder is not None and self.ask.chat and self._model.role_chunk:
-            self._exchange.write(self._encoder.role())
+        if self.ask.stream:
+            opening = self._events.opening()
+            if (self.ask.api == "chat" and self._model.role_chunk) or self._effect.insert == "role":
+                opening += self._events.role()
+            if opening:
+                self._exchange.write(self._shaped(opening))
+        if at_once and self._next_due() <= monotonic_ns():
+            self.fire()
+            return
+        self._exchange.flush()
         alarm.set(self._next_due(), self)
 
     def fire(self) -> None:
-        """The next deadline has passed: sends what is due."""
+        """The next deadline has passed: sends what is due, all of it in one write but for the first token."""
         if self.ended:
             return
-        if self._encoder is None:
+        if not self.ask.stream:
             self._send_whole()
             return
-        while self._sent < self.output_tokens:
-            due = self._next_due()
-            if due > monotonic_ns():
-                self._alarm.set(due, self)
-                return
-            self._send_chunks(self._encoder)
-            if self._cut_at is not None and self._sent >= self._cut_at:
-                self._cut()
-                return
-        self._finish_stream(self._encoder)
+        if self._parts:
+            self._send_part()
+            return
+        now = monotonic_ns()
+        if self._exchange.clogged:
+            self._alarm.set(now + _CLOGGED_NS, self)
+            return
+        if self._sent == 0 < self._stop_at and self._send_due(now):
+            return
+        if 0 < self._sent < self._stop_at and self._send_due(now):
+            return
+        if self._sent >= self._stop_at and self._next_due() <= now:
+            self._finish_stream([]) if self._effect.cut is None else self._cut()
+            return
+        # Not earlier than now, so that a server which is late reads new requests between its writes.
+        self._alarm.set(max(monotonic_ns(), self._next_due()), self)
 
     def lost(self) -> None:
         """The client has left."""
@@ -121,67 +136,104 @@ class Generation:
         """The server shuts down."""
         self._end("shutdown")
 
-    # --- what is due when ---
-
-    def _next_chunks(self) -> list[int]:
-        """Tokens of each chunk of the next write: the first token alone, then `coalesce` full chunks."""
-        if self._sent == 0:
-            return [1]
-        sizes: list[int] = []
-        left = self.output_tokens - self._sent
-        while left > 0 and len(sizes) < self._model.coalesce:
-            sizes.append(min(left, self._model.tokens_per_chunk))
-            left -= sizes[-1]
-        return sizes
+    # --- sending ---
 
     def _next_due(self) -> float:
         """When the last token of the next write is due (of the whole answer, where it is not streamed)."""
-        if self._encoder is None:
-            return self._timing.due(max(0, self.output_tokens - 1))
-        if self._sent == 0:
-            return self._timing.due(0)
-        step = self._model.coalesce * self._model.tokens_per_chunk
-        return self._timing.due(min(self._sent + step, self.output_tokens) - 1)
+        last, sent = self.output_tokens - 1, self._sent
+        if not self.ask.stream:
+            return self._timing.due(max(0, last))
+        if sent >= self._stop_at:
+            return self._timing.due(max(0, sent - 1))
+        return self._timing.due(min(sent + self._step - 1, last) if sent else 0)
 
-    # --- sending ---
+    def _send_due(self, now: int) -> bool:
+        """Sends the chunks whose deadlines have passed; the first token goes alone. True: the rest is taken care of,
+        because the answer has ended, or because its chunks go out in parts, each of which sets the alarm."""
+        timing, answer, size, stop_at = self._timing, self._answer, self._size, self._stop_at
+        events: list[bytes] = []
+        sizes: list[int] = []
+        sent, total, step = self._sent, answer.count, self._step
+        while sent < stop_at and len(sizes) < _BURST:
+            until = min(sent + step, total) if sent else 1
+            if timing.due(until - 1) > now:
+                break
+            while sent < until:
+                tokens = min(size, until - sent)
+                text, kind = answer.take(tokens)
+                sent += tokens
+                event = self._events.content(text, sent, kind)
+                if self._said is not None:
+                    self._said.append(text)
+                if self._dress is None:
+                    events.append(event)
+                    sizes.append(tokens)
+                else:
+                    self._dress.chunk(event, tokens, events, sizes)
+            if sent == 1 or self._dress is not None:
+                break
+        if not events:
+            return False
+        self._meter.sent(sum(sizes), None if self._sent else self._exchange.request.recv_ns)
+        self._sent = sent
+        self._chunk_tokens += sizes
+        if sent >= total and self._effect.shape not in ("drip", "split"):
+            self._finish_stream(events)  # what ends the answer goes out with its last token
+            return True
+        framed = self._exchange.framed(events)
+        if self._dress is not None and (parts := self._dress.parts(framed)):
+            self._exchange.flush()
+            self._parts = parts
+            self._send_part()
+            return True
+        stamp = monotonic_ns()
+        self._exchange.send(framed)
+        self._chunk_ns += [stamp] * len(sizes)
+        return False
 
-    def _send_chunks(self, encoder: StreamEncoder) -> None:
-        sizes, events, at = self._next_chunks(), [], self._sent
-        for size in sizes:
-            events.append(encoder.content(escaped("".join(self._answer.pieces[at : at + size]))))
-            at += size
-        data = events[0] if len(events) == 1 else b"".join(events)
-        self._chunk_ns.extend([monotonic_ns()] * len(sizes))
-        self._exchange.write(data)
-        self._chunk_tokens.extend(sizes)
-        self._sent = at
+    def _send_part(self) -> None:
+        """Sends the next part of a chunk that goes out in parts. Its stamp is that of the last part, before which no
+        client can see the chunk."""
+        part = self._parts.pop()
+        if self._parts:
+            assert self._dress is not None  # noqa: S101  # only dressed chunks go out in parts
+            due: float = monotonic_ns() + self._dress.part_gap_ns
+        else:
+            missing = len(self._chunk_tokens) - len(self._chunk_ns)
+            self._chunk_ns += [monotonic_ns()] * missing
+            due = max(monotonic_ns(), self._next_due())
+        self._exchange.send(part)
+        self._alarm.set(due, self)
 
-    def _usage(self) -> dict[str, object] | None:
-        return usage_of(self.ask.input_tokens, self.output_tokens, self.cached_tokens) if self._effect.usage else None
+    def _shaped(self, data: bytes) -> bytes:
+        return data if self._dress is None else self._dress.shaped(data)
 
-    def _finish_stream(self, encoder: StreamEncoder) -> None:
-        last = encoder.finish(self._answer.finish)
-        usage = self._usage()
-        if self.ask.include_usage and usage is not None:
-            last += encoder.usage(usage)
-        if self._effect.done:
-            last += DONE
-        self._end(self._answer.finish, last)
+    def _ending(self) -> Ending:
+        return ending_of(self._answer, self._effect, self.ask.input_tokens, self.cached_tokens)
+
+    def _finish_stream(self, events: list[bytes]) -> None:
+        """Ends the answer, with the events of its last chunks if those have not gone out."""
+        ending = self._ending()
+        last = self._events.closing(ending) if self._dress is None else self._dress.closing(ending, self._answer)
+        self._end(self._answer.finish, [*events, last] if last else events)
 
     def _send_whole(self) -> None:
-        count = self.output_tokens
-        body = whole_answer(
-            self.ask, self._answer_id, self._created, self._answer.pieces, (self._answer.finish, self._usage())
-        )
+        parts = [self._answer.take(1) for _ in range(self.output_tokens)]
+        body = self._events.whole([(kind, text) for text, kind in parts], self._ending())
         cut = self._effect.cut
+        if self._said is not None:
+            self._said += [text for text, _ in parts]
         if cut == "error event":
-            body = ERROR_EVENT.removeprefix(b"data: ").strip()
-        elif count:
-            self._chunk_ns, self._chunk_tokens, self._sent = [monotonic_ns()], [count], count
-        self._exchange.head(200, "application/json", length=len(body))
+            body = self._events.failure().partition(b"data: ")[2].strip()
+        elif self.output_tokens:
+            self._sent = self.output_tokens
+            self._chunk_tokens = [self._sent]
+            self._meter.sent(self._sent, self._exchange.request.recv_ns)
+        self._exchange.head(200, "application/json", length=len(body), effect=self._effect)
         if cut in (None, "error event"):
-            self._end(self._answer.finish if cut is None else "fault", body)
+            self._end(self._answer.finish if cut is None else "fault", [body])
             return
+        self._chunk_ns = [monotonic_ns()]
         self._exchange.write(body[: len(body) // 2])
         self._cut()
 
@@ -189,25 +241,39 @@ class Generation:
         """What the fault does in mid-answer."""
         cut = self._effect.cut
         if cut == "hang":
+            self._exchange.flush()
             return  # keeps its slot, as a stuck sequence does, until the client leaves
-        if cut == "error event":
-            self._end("fault", ERROR_EVENT + (DONE if self._effect.done else b""))
+        if cut in ("error event", "end"):
+            last = self._events.failure() + self._events.closing(Ending(None, None)) if cut == "error event" else b""
+            self._end("fault", [self._shaped(last)] if last else [])
             return
+        if cut == "bad framing":
+            self._exchange.flush()
+            self._exchange.send(b"this is no size\r\n")
         self._exchange.cut(reset=cut == "reset")
         self._end("fault")
 
     # --- the end ---
 
-    def _end(self, finish: str, last: bytes | None = None) -> None:
-        """Ends once: logs, frees the slot, and sends the last bytes."""
+    def _end(self, finish: str, last: list[bytes] | None = None) -> None:
+        """Ends once: sends the last parts of the body, logs, and frees the slot."""
         if self.ended:
             return
         self.ended = True
-        # Logged before the end marker goes out, so that a client which has its answer finds it in the log.
+        exchange = self._exchange
+        exchange.on_lost = None  # no cycle is left: no collection of garbage has to find it, and to delay tokens
+        self._on_ending()
+        if last is not None:
+            exchange.closes = self._effect.closes
+            data = exchange.final(last)
+            missing = len(self._chunk_tokens) - len(self._chunk_ns)
+            stamp = monotonic_ns()
+            exchange.send(data)
+            self._chunk_ns += [stamp] * missing
         self._record = self._make_record(finish, monotonic_ns())
         self._on_end(self)
         if last is not None:
-            self._exchange.end(last)
+            exchange.done()
 
     @property
     def record(self) -> SendRecord:
@@ -217,6 +283,7 @@ class Generation:
 
     def _make_record(self, finish: str, end_ns: int) -> SendRecord:
         request, begun = self._exchange.request, self._start_ns is not None
+        stamps = tuple(self._chunk_ns)
         return SendRecord(
             request_id=request.headers.get("x-request-id", str(self.index))[:200],
             index=self.index,
@@ -227,9 +294,9 @@ class Generation:
             start_ns=self._start_ns,
             due_first_ns=round(self._timing.due(0)) if begun else None,
             due_last_ns=round(self._timing.due(max(0, self.output_tokens - 1))) if begun else None,
-            first_send_ns=self._chunk_ns[0] if self._chunk_ns else None,
-            chunk_ns=tuple(self._chunk_ns),
-            chunk_tokens=tuple(self._chunk_tokens),
+            first_send_ns=stamps[0] if stamps else None,
+            chunk_ns=stamps,
+            chunk_tokens=tuple(self._chunk_tokens[: len(stamps)]),
             end_ns=end_ns,
             finish=finish,
             fault=self.fault.name if self.fault else None,
@@ -237,50 +304,3 @@ class Generation:
             output_tokens=self._sent,
             cached_tokens=self.cached_tokens,
         )
-
-
-class FixedAnswer:
-    """A request that a fault answers with something else, or with silence."""
-
-    def __init__(self, index: int, exchange: Exchange, fault: FaultKind) -> None:
-        self._index, self._exchange, self._fault = index, exchange, fault
-        self._on_end: Callable[[SendRecord], None] | None = None
-
-    def send(self, on_end: Callable[[SendRecord], None]) -> None:
-        if self._fault.silent:
-            self._on_end, self._exchange.on_lost = on_end, self
-            return
-        fault, status = self._fault, self._fault.status or 500
-        on_end(self._record("fault", status))
-        if fault.content_type == "text/event-stream":
-            self._exchange.head(status, fault.content_type, length=None, headers=fault.headers)
-            self._exchange.end(fault.body)
-        else:
-            self._exchange.whole(status, fault.body, fault.content_type, fault.headers)
-
-    def lost(self) -> None:
-        if self._on_end is not None:
-            self._on_end(self._record("cancelled", 0))
-
-    def _record(self, finish: str, status: int) -> SendRecord:
-        return plain_record(self._index, self._exchange.request, (finish, status), self._fault.name)
-
-
-def plain_record(index: int, request: Request, outcome: tuple[str, int], fault: str | None = None) -> SendRecord:
-    """The log line of a request that generated nothing; `outcome` = (finish, HTTP status)."""
-    return SendRecord(
-        request_id=request.headers.get("x-request-id", str(index))[:200],
-        index=index,
-        path=request.path,
-        stream=False,
-        status=outcome[1],
-        recv_ns=request.recv_ns,
-        end_ns=monotonic_ns(),
-        finish=outcome[0],
-        fault=fault,
-    )
-
-
-def error_body(message: str, kind: str = "invalid_request_error", code: int = 400) -> bytes:
-    """An error as OpenAI sends it."""
-    return json_bytes({"error": {"message": message, "type": kind, "param": None, "code": code}})

@@ -10,6 +10,7 @@ import msgspec
 from ..errors import UsageError
 
 _NS = 1_000_000_000
+_CACHE_LEAST = (("prefix_block", 1), ("kv_tokens", 1))
 
 
 class LatencyModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +25,8 @@ class LatencyModel(msgspec.Struct, frozen=True, kw_only=True):
     for each gap. Deadlines are absolute, so a late timer delays one chunk and not those after it.
 
     Chunks of several tokens, and writes of several chunks, are sent when their last token is due; the first token
-    always goes alone. So TTFT and TPOT are those of the model whatever the chunking is.
+    always goes alone. So TTFT and TPOT are those of the model whatever the chunking is. Chunks that are due at the
+    time of a write (because the server is late, or tpot_s is 0) go out in it together, at most 64.
     """
 
     ttft_s: float = 0.05
@@ -45,7 +47,9 @@ class LatencyModel(msgspec.Struct, frozen=True, kw_only=True):
     natural_tokens_mean: float = 128.0  # mean answer length where the model ends by itself [tokens]
     talkative: float = 1.0  # multiplies that mean
     nonce_tokens: int = 0  # leading prompt tokens that do not influence the answer (a nonce in front)
-    prefix_cache: bool = False  # a repeated whole prompt costs ttft_s alone and is reported as cached
+    prefix_cache: bool = False  # tokens of a known beginning cost nothing and are reported as cached
+    prefix_block: int = 16  # tokens of a block of that cache: only whole blocks are shared
+    kv_tokens: int = 1_000_000  # size of the KV cache: what it holds of prompts, and what its use is a share of
 
     def __post_init__(self) -> None:
         for name in ("ttft_s", "per_input_token_s", "tpot_s", "jitter", "gap_jitter", "start_delay_s", "start_effect"):
@@ -56,7 +60,7 @@ class LatencyModel(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise UsageError(f"{name} is {value}", where="mock", remedy="give a finite number above 0")
-        for name, least in (("slots", 0), ("nonce_tokens", 0), ("tokens_per_chunk", 1), ("coalesce", 1)):
+        for name, least in (("slots", 0), ("nonce_tokens", 0), ("tokens_per_chunk", 1), ("coalesce", 1), *_CACHE_LEAST):
             if getattr(self, name) < least:
                 raise UsageError(f"{name} is {getattr(self, name)}", where="mock", remedy=f"give {least} or more")
         if not math.isfinite(self.drift_per_minute):

@@ -59,7 +59,9 @@ _MODEL_OPTIONS: dict[str, tuple[str, Any, str]] = {
     "natural_tokens_mean": ("--natural-tokens", float, "Mean length of an answer that ends by itself."),
     "talkative": ("--talkative", float, "Multiplies that length."),
     "nonce_tokens": ("--nonce-tokens", click.IntRange(min=0), "Leading prompt tokens that do not change the answer."),
-    "prefix_cache": ("--prefix-cache/--no-prefix-cache", bool, "A repeated prompt costs only the --ttft."),
+    "prefix_cache": ("--prefix-cache/--no-prefix-cache", bool, "Tokens of a known beginning cost nothing."),
+    "prefix_block": ("--prefix-block", click.IntRange(min=1), "Tokens in a block of that cache."),
+    "kv_tokens": ("--kv-tokens", click.IntRange(min=1), "Size of the KV cache."),
 }
 
 
@@ -77,10 +79,11 @@ def _with_model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _list_faults(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from .faults import FAULTS
+    from .faults import FAULTS, SELECTIONS
 
     for fault in FAULTS.values():
         click.echo(f"{fault.name:<14} {fault.says}")
+    click.echo(f"\nWhich requests, after a colon: {SELECTIONS}")
     ctx.exit()
 
 
@@ -104,7 +107,12 @@ def model_flags(model: LatencyModel) -> Iterator[str]:
 @click.option("--model-name", default="mock", show_default=True, help="Name in /v1/models; any name is answered.")
 @_with_model_options
 @click.option(
-    "--fault", "faults", multiple=True, metavar="KIND[:SHARE]", help="A fault; repeatable. See --list-faults."
+    "--faults",
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="KIND[:WHICH][,…]",
+    help="Faults; repeatable. WHICH: 10%, 3of20, first5. See --list-faults.",
 )
 @click.option(
     "--list-faults", is_flag=True, is_eager=True, expose_value=False, callback=_list_faults, help="List them."
@@ -113,10 +121,19 @@ def model_flags(model: LatencyModel) -> Iterator[str]:
 @click.option(
     "--send-log", type=click.Path(path_type=Path, dir_okay=False), help="Write what was sent when, as JSON lines."
 )
+@click.option(
+    "--metrics-dialect",
+    type=click.Choice(["vllm", "llamacpp", "sglang", "tgi"]),
+    default="vllm",
+    show_default=True,
+    help="Whose names GET /metrics uses.",
+)
 @click.option("--grace", type=duration, default=2.0, show_default="2 s", help="A stop waits this long for answers.")
 @click.option("--stop-with-stdin", is_flag=True, hidden=True, help="Stop when standard input ends.")
 def mock_command(host: str, port: int, stop_with_stdin: bool, **settings: Any) -> None:
-    """Serve an OpenAI-compatible API with a known latency model.
+    """Serve the APIs of OpenAI and Anthropic with a known latency model.
+
+    Paths: /v1/completions, /v1/chat/completions, /v1/responses, /v1/messages, /v1/models, /tokenize, /metrics, /health.
 
     Prints one line, "listening on http://HOST:PORT", when it is ready. Ends on SIGTERM or Ctrl-C.
     """
@@ -133,7 +150,7 @@ def mock_command(host: str, port: int, stop_with_stdin: bool, **settings: Any) -
 
 
 def _serve_options(settings: Mapping[str, Any], environ: Mapping[str, str]) -> ServeOptions:
-    from .faults import parse_fault
+    from .faults import parse_faults
     from .server import ServeOptions
 
     variable: str | None = settings["api_key_env"]
@@ -144,7 +161,8 @@ def _serve_options(settings: Mapping[str, Any], environ: Mapping[str, str]) -> S
         model_name=settings["model_name"],
         api_key=api_key,
         send_log=settings["send_log"],
-        faults=tuple(parse_fault(text) for text in settings["faults"]),
+        faults=parse_faults(settings["faults"]),
+        metrics_dialect=settings["metrics_dialect"],
         grace_s=settings["grace"],
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -33,17 +34,32 @@ class SendRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SendLog:
-    """Appends records to a file, each in one unbuffered write: a killed server keeps every finished record."""
+    """Appends records to a file, those of one turn of the event loop in one unbuffered write.
 
-    def __init__(self, path: Path) -> None:
+    A record is written after its answer has gone out, before the loop reads again: what a server tells to a request
+    that came after an answer comes after that answer's record, and a killed server keeps all but those of one turn.
+    """
+
+    def __init__(self, path: Path, later: Callable[[Callable[[], None]], object]) -> None:
+        """`later` calls back in this turn's end (the loop's call_soon)."""
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        self._encode = msgspec.json.Encoder().encode
+        self._encode = msgspec.json.Encoder().encode_lines
+        self._later = later
+        self._waiting: list[SendRecord] = []
 
     def write(self, record: SendRecord) -> None:
-        os.write(self._file, self._encode(record) + b"\n")
+        if not self._waiting:
+            self._later(self._flush)
+        self._waiting.append(record)
+
+    def _flush(self) -> None:
+        records, self._waiting = self._waiting, []
+        if records and self._file >= 0:
+            os.write(self._file, self._encode(records))
 
     def close(self) -> None:
         """Brings the log to the disk and closes it. Idempotent."""
+        self._flush()
         if self._file >= 0:
             with contextlib.suppress(OSError):  # a pipe or a device has nothing to bring to a disk
                 os.fsync(self._file)

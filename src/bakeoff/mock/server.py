@@ -13,11 +13,12 @@ import msgspec
 
 from ..errors import EngineError
 from .alarm import Alarm
+from .connection import Connection
+from .exposition import MetricsDialect
 from .faults import Fault, FaultPlan
 from .latency import LatencyModel, Pace
 from .sendlog import SendLog
 from .service import MockService
-from .wire import Connection
 
 EXIT_DIED = 3  # exit code of the fault die_after
 
@@ -29,6 +30,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     api_key: str | None = None
     send_log: Path | None = None
     faults: tuple[Fault, ...] = ()
+    metrics_dialect: MetricsDialect = "vllm"  # whose names /metrics uses
     grace_s: float = 2.0  # how long a stop waits for answers in flight
 
     def __repr__(self) -> str:
@@ -48,6 +50,8 @@ class MockServer:
         self._service: MockService | None = None
         self._log: SendLog | None = None
         self._idle = asyncio.Event()
+        self._away: asyncio.TimerHandle | None = None  # while nobody listens, by the fault `refused`
+        self._returning: asyncio.Task[None] | None = None
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
         """Waits out the start delay, listens, and returns the port. Raises EngineError if the port is taken."""
@@ -55,15 +59,21 @@ class MockServer:
         pace = Pace(self.model, monotonic_ns())
         await asyncio.sleep(self.model.start_delay_s * self.model.scale * pace.process_factor)
         pace.listening_ns = monotonic_ns()
-        faults = FaultPlan(self.options.faults, pace.noise)
+        faults = FaultPlan(self.options.faults, self.model.noise_seed)
         self._alarm = Alarm(loop)
         service = MockService(
-            pace, self._alarm, faults, model_name=self.options.model_name, api_key=self.options.api_key
+            pace,
+            self._alarm,
+            faults,
+            model_name=self.options.model_name,
+            api_key=self.options.api_key,
+            dialect=self.options.metrics_dialect,
         )
         if self.options.send_log is not None:
-            self._log = SendLog(self.options.send_log)
+            self._log = SendLog(self.options.send_log, loop.call_soon)
             service.log_to(self._log)
         service.on_death, service.on_idle = self.died.set, self._idle.set
+        service.on_refusal = lambda: self._go_away(faults.refuses_s, host)
         self._service = service
         try:
             self._server = await loop.create_server(lambda: Connection(service), host, port, backlog=1024)
@@ -77,6 +87,29 @@ class MockServer:
         self.port = int(self._server.sockets[0].getsockname()[1])
         return self.port
 
+    def _go_away(self, seconds: float, host: str) -> None:
+        """Nobody listens for a time. Idle connections are closed, the others after their answers: so a client that has
+        its answer meets a refused connection next."""
+        if self._away is not None or self._server is None or self._service is None:
+            return
+        self._server.close()
+        self._service.closing = True
+        for connection in tuple(self._service.connections):
+            connection.idle_close()
+
+        def come_back() -> None:
+            self._returning = asyncio.ensure_future(self._listen_again(host))
+
+        self._away = asyncio.get_running_loop().call_later(seconds, come_back)
+
+    async def _listen_again(self, host: str) -> None:
+        service = self._service
+        if service is not None and self._server is not None:
+            service.closing = False
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_server(lambda: Connection(service), host, self.port, backlog=1024)
+            self._away = None
+
     def metrics(self) -> str:
         """The text that GET /metrics answers."""
         return self._service.metrics() if self._service is not None else ""
@@ -85,6 +118,11 @@ class MockServer:
         """Takes no more connections, lets answers in flight end within the grace time, closes. Idempotent."""
         if self._server is None or self._service is None:
             return
+        if self._away is not None:
+            self._away.cancel()
+        if self._returning is not None:
+            with suppress(OSError, asyncio.CancelledError):
+                await self._returning
         self._server.close()
         for connection in tuple(self._service.connections):
             connection.idle_close()

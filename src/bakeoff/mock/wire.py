@@ -1,23 +1,15 @@
-"""HTTP/1.1 on a raw asyncio protocol: requests in, framed responses out. Knows nothing of language models."""
+"""HTTP/1.1 messages: a request as it came in, and the frames of its response. Knows nothing of language models."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import os
-import socket
-import struct
-from collections import deque
+from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
-from time import monotonic_ns
-from typing import Protocol, cast
+from time import time
+from typing import Protocol
 
-import httptools
 import msgspec
 
-LARGEST_BODY = 64 * 1024 * 1024
-_LARGEST_HEAD = 64 * 1024
-_LARGEST_BACKLOG = 64  # pipelined requests waiting on one connection
 _LAST_CHUNK = b"0\r\n\r\n"
 
 
@@ -39,58 +31,104 @@ class Answering(Protocol):
     def lost(self) -> None: ...
 
 
-class Service(Protocol):
-    """What answers requests."""
+class Channel(Protocol):
+    """The connection under a response."""
 
-    connections: set[Connection]
+    @property
+    def clogged(self) -> bool:
+        """Much waits to be sent, because the client does not read."""
 
-    def respond(self, request: Request, exchange: Exchange) -> None: ...
+    def send(self, data: bytes) -> None:
+        """Hands bytes to the kernel."""
+
+    def next(self, *, close: bool) -> None:
+        """The response is complete."""
+
+    def cut(self, *, reset: bool) -> None:
+        """Ends the connection in mid-response."""
+
+
+class Effect(Protocol):
+    """What a fault does to a head."""
+
+    @property
+    def date_ahead_s(self) -> float | None: ...
 
 
 class Exchange:
-    """One request's response on its connection."""
+    """One request's response on its connection. A head waits for the first bytes of the body, or for `flush`."""
 
-    __slots__ = ("_chunked", "_connection", "_delimited", "_ended", "on_lost", "request", "status")
+    __slots__ = ("_chunked", "_connection", "_delimited", "_ended", "_head", "closes", "on_lost", "request", "status")
 
-    def __init__(self, connection: Connection, request: Request) -> None:
+    def __init__(self, connection: Channel, request: Request) -> None:
         self._connection = connection
         self.request = request
         self.status = 0
+        self._head = b""
         self._chunked = self._delimited = self._ended = False
+        self.closes = False  # the connection is closed after this response, whatever was said
         self.on_lost: Answering | None = None  # told when the client leaves before the end
 
     def head(
-        self, status: int, content_type: str, *, length: int | None, headers: tuple[tuple[str, str], ...] = ()
+        self,
+        status: int,
+        content_type: str,
+        *,
+        length: int | None,
+        headers: tuple[tuple[str, str], ...] = (),
+        effect: Effect | None = None,
     ) -> None:
-        """Sends the status line and headers; `length` None streams the body."""
-        self._chunked = length is None and self.request.chunked
-        framing = f"Content-Length: {length}\r\n" if length is not None else ""
-        framing = "Transfer-Encoding: chunked\r\n" if self._chunked else framing
-        # Without a length and without chunks, the end of the connection ends the body.
-        self._delimited = length is not None or self._chunked
-        close = "" if self.request.keep_alive and self._delimited else "Connection: close\r\n"
-        extra = "".join(f"{name}: {value}\r\n" for name, value in headers)
+        """The status line and headers; `length` None streams the body."""
+        if effect is not None and effect.date_ahead_s is not None:
+            headers = (*headers, ("Date", formatdate(time() + effect.date_ahead_s, usegmt=True)))
+        request = self.request
         self.status = status
-        self._connection.send(
-            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: {content_type}\r\n"
-            f"{framing}{close}{extra}\r\n".encode("latin-1")
+        self._head, self._chunked, self._delimited = _head(
+            status, content_type, length, headers, (request.keep_alive, request.chunked)
         )
+
+    def framed(self, parts: list[bytes]) -> bytes:
+        """Parts of the body, each a chunk where the body is chunked, and the head where it has not gone out."""
+        if self._chunked:
+            parts = [b"%x\r\n%b\r\n" % (len(part), part) for part in parts]
+        if self._head:
+            parts.insert(0, self._head)
+            self._head = b""
+        return b"".join(parts)
+
+    def send(self, data: bytes) -> None:
+        """Hands bytes to the kernel as they are."""
+        self._connection.send(data)
 
     def write(self, data: bytes) -> None:
         """Sends a part of the body."""
-        self._connection.send(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        self._connection.send(self.framed([data]))
+
+    def flush(self) -> None:
+        """Sends the head, if it has not gone out."""
+        if self._head:
+            self._connection.send(self.framed([]))
+
+    @property
+    def clogged(self) -> bool:
+        """The client does not read: much waits to be sent."""
+        return self._connection.clogged
 
     def end(self, last: bytes = b"") -> None:
-        """Sends the last part and ends the response; the connection takes the next request."""
-        if self._ended:
-            return
+        """Sends the last part and ends the response."""
+        if not self._ended:
+            self._connection.send(self.final([last] if last else []))
+            self.done()
+
+    def final(self, parts: list[bytes]) -> bytes:
+        """The last parts of the body, and what ends it. After sending them: `done`."""
         self._ended = True
-        framed = b"%x\r\n%b\r\n" % (len(last), last) if self._chunked and last else last
-        if self._chunked:
-            framed += _LAST_CHUNK
-        if framed:
-            self._connection.send(framed)
-        self._connection.next(close=not (self.request.keep_alive and self._delimited))
+        data = self.framed(parts)
+        return data + _LAST_CHUNK if self._chunked else data
+
+    def done(self) -> None:
+        """All has been sent: the connection takes the next request."""
+        self._connection.next(close=self.closes or not (self.request.keep_alive and self._delimited))
 
     def whole(
         self,
@@ -98,9 +136,11 @@ class Exchange:
         body: bytes,
         content_type: str = "application/json",
         headers: tuple[tuple[str, str], ...] = (),
+        *,
+        effect: Effect | None = None,
     ) -> None:
         """Sends a complete response."""
-        self.head(status, content_type, length=len(body), headers=headers)
+        self.head(status, content_type, length=len(body), headers=headers, effect=effect)
         self.end(body)
 
     def cut(self, *, reset: bool) -> None:
@@ -115,168 +155,24 @@ class Exchange:
             self.on_lost.lost()
 
 
-class Connection(asyncio.Protocol):
-    """One client connection. Responses go out in the order of the requests."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._transport: asyncio.Transport | None = None
-        self._fd = -1
-        self._parser = httptools.HttpRequestParser(self)
-        self._backlog: deque[Request] = deque()
-        self.exchange: Exchange | None = None
-        self._read_ns = 0
-        self._serving = False
-        self._reset_message()
-
-    # --- asyncio ---
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's are of no common class
-        self._fd = transport.get_extra_info("socket").fileno()
-        self._service.connections.add(self)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._fd, self._transport = -1, None
-        self._backlog.clear()
-        self._service.connections.discard(self)
-        if self.exchange is not None:
-            exchange, self.exchange = self.exchange, None
-            exchange.lost()
-
-    def data_received(self, data: bytes) -> None:
-        self._read_ns = monotonic_ns()
-        try:
-            self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._reject(400, "not an HTTP request that this server understands")
-            return
-        # Served out here: an exception inside of a parser's callback would pass for a parse error.
-        if len(self._backlog) > _LARGEST_BACKLOG:
-            self.cut(reset=True)
-        else:
-            self._serve()
-
-    # --- httptools ---
-
-    def _reset_message(self) -> None:
-        self._url = b""
-        self._headers: dict[str, str] = {}
-        self._body: list[bytes] = []
-        self._head_size = self._body_size = 0
-
-    def on_message_begin(self) -> None:
-        self._reset_message()
-
-    def on_url(self, url: bytes) -> None:
-        self._url += url
-        self._head_grows(len(url))
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
-        self._head_grows(len(name) + len(value))
-
-    def on_headers_complete(self) -> None:
-        if self._headers.get("expect", "").lower() == "100-continue" and self.exchange is None:
-            self.send(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-    def on_body(self, body: bytes) -> None:
-        self._body_size += len(body)
-        if self._body_size > LARGEST_BODY:
-            self._reject(413, "the body is too large")
-        else:
-            self._body.append(body)
-
-    def on_message_complete(self) -> None:
-        if self._transport is None or self._transport.is_closing():
-            return
-        request = Request(
-            method=self._parser.get_method().decode("latin-1"),
-            path=self._url.partition(b"?")[0].decode("latin-1"),
-            headers=self._headers,
-            body=b"".join(self._body),
-            recv_ns=self._read_ns,
-            keep_alive=bool(self._parser.should_keep_alive()),
-            chunked=self._parser.get_http_version() == "1.1",
-        )
-        self._backlog.append(request)
-
-    # --- output ---
-
-    def _serve(self) -> None:
-        """Answers what waits; a loop and no recursion, because many answers are complete at once."""
-        if self._serving:
-            return
-        self._serving = True
-        try:
-            while self.exchange is None and self._backlog:
-                request = self._backlog.popleft()
-                self.exchange = Exchange(self, request)
-                self._service.respond(request, self.exchange)
-        finally:
-            self._serving = False
-
-    def next(self, *, close: bool) -> None:
-        """The response is complete: take the next pipelined request, or close."""
-        self.exchange = None
-        if not close:
-            self._serve()
-        elif self._transport is not None:
-            self._backlog.clear()
-            self._transport.close()
-
-    def send(self, data: bytes) -> None:
-        """Hands bytes to the kernel at once.
-
-        uvloop's `transport.write` waits for the end of the loop's turn, which would put up to some hundred µs
-        between a stamp and its packet; so the socket is written directly while the transport holds nothing back.
-        """
-        transport = self._transport
-        if transport is None or transport.is_closing():
-            return
-        if not transport.get_write_buffer_size():
-            try:
-                sent = os.write(self._fd, data)
-            except (BlockingIOError, InterruptedError):
-                sent = 0
-            except OSError:  # the client has left
-                transport.abort()
-                return
-            if sent == len(data):
-                return
-            data = data[sent:]
-        transport.write(data)
-
-    def cut(self, *, reset: bool) -> None:
-        """Closes the connection; `reset` sends RST instead of FIN."""
-        self.exchange = None
-        self._backlog.clear()
-        if self._transport is None:
-            return
-        if not reset:
-            self._transport.close()
-            return
-        # Linger of 0 s makes close() send RST. Through a duplicate, because uvloop shows no real socket.
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._fd)) as twin:
-            twin.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self._transport.abort()
-
-    def idle_close(self) -> None:
-        """Closes the connection if it answers nothing at the moment."""
-        if self.exchange is None and self._transport is not None:
-            self._transport.close()
-
-    def _head_grows(self, size: int) -> None:
-        self._head_size += size
-        if self._head_size > _LARGEST_HEAD:
-            self._reject(431, "the head is too large")
-
-    def _reject(self, status: int, text: str) -> None:
-        if self.exchange is None:
-            body = b'{"error":{"message":"%b","type":"invalid_request_error"}}' % text.encode()
-            self.send(
-                b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
-                % (status, HTTPStatus(status).phrase.encode(), len(body), body)
-            )
-        if self._transport is not None:
-            self._transport.close()
+@lru_cache(maxsize=64)
+def _head(
+    status: int,
+    content_type: str,
+    length: int | None,
+    headers: tuple[tuple[str, str], ...],
+    can: tuple[bool, bool],
+) -> tuple[bytes, bool, bool]:
+    """(head, whether the body is chunked, whether its end is known without the connection's); `can`: what the client
+    can (keep the connection, read chunks)."""
+    keep_alive, chunks = can
+    chunked = length is None and chunks
+    framing = f"Content-Length: {length}\r\n" if length is not None else ""
+    framing = "Transfer-Encoding: chunked\r\n" if chunked else framing
+    # Without a length and without chunks, the end of the connection ends the body.
+    delimited = length is not None or chunked
+    close = "" if keep_alive and delimited else "Connection: close\r\n"
+    extra = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: {content_type}\r\n"
+    text = f"{first}{framing}{close}{extra}\r\n"
+    return text.encode("latin-1"), chunked, delimited

@@ -38,7 +38,12 @@ def tokenize(text: str) -> list[int]:
 
 def count_tokens(text: str) -> int:
     """Number of tokens of a text."""
-    return sum(1 for _ in _TOKEN.finditer(text))
+    return len(_TOKEN.findall(text))
+
+
+def split_tokens(text: str) -> list[str]:
+    """The tokens of a text, as text."""
+    return _TOKEN.findall(text)
 
 
 def answer_source(seed: int, prompt: str | Sequence[int], nonce_tokens: int) -> random.Random:
@@ -58,21 +63,42 @@ def natural_length(source: random.Random, mean: float) -> int:
     return max(1, round(mean * math.exp(_NATURAL_SIGMA * source.gauss(0, 1) - _NATURAL_SIGMA**2 / 2)))
 
 
+class Pieces:
+    """Plausible sentences, one token a piece, made as they are needed: however they are taken, the text is the same."""
+
+    __slots__ = ("_after_mark", "_index", "_sentence_starts", "_source")
+
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+        self._index = 0
+        self._sentence_starts = self._after_mark = True
+
+    def __call__(self, count: int) -> list[str]:
+        """The next `count` pieces."""
+        texts: list[str] = []
+        sentence_starts, after_mark = self._sentence_starts, self._after_mark
+        for index, piece in enumerate(self._source.choices(_DECK, k=count), self._index):
+            if piece in _PUNCTUATION and not after_mark:
+                texts.append(piece)
+                sentence_starts, after_mark = piece == ".", True
+                continue
+            word = _WORDS[index % len(_WORDS)] if piece in _PUNCTUATION else piece
+            word = word.capitalize() if sentence_starts else word
+            texts.append(f" {word}" if index else word)
+            sentence_starts = after_mark = False
+        self._sentence_starts, self._after_mark = sentence_starts, after_mark
+        self._index += count
+        return texts
+
+
 def pieces(source: random.Random, count: int) -> list[str]:
     """`count` pieces of text, one token each, that join to plausible sentences."""
-    drawn = source.choices(_DECK, k=count)
-    texts: list[str] = []
-    sentence_starts, after_mark = True, True
-    for index, piece in enumerate(drawn):
-        if piece in _PUNCTUATION and not after_mark:
-            texts.append(piece)
-            sentence_starts, after_mark = piece == ".", True
-            continue
-        word = _WORDS[index % len(_WORDS)] if piece in _PUNCTUATION else piece
-        word = word.capitalize() if sentence_starts else word
-        texts.append(f" {word}" if index else word)
-        sentence_starts = after_mark = False
-    return texts
+    return Pieces(source)(count)
+
+
+def accented(source: random.Random, count: int) -> list[str]:
+    """`count` words that hold characters of two, three and four bytes in UTF-8."""
+    return [f" {word}ß中𝔘" for word in source.choices(_WORDS, k=count)]
 
 
 def gibberish(source: random.Random, count: int) -> list[str]:
