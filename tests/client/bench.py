@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from bakeoff.client.connection import Connection
 from bakeoff.client.exchange import StreamExchange
 from bakeoff.client.failures import Mask
-from bakeoff.client.http import Connection, Exchange
+from bakeoff.client.http import Exchange
 from bakeoff.model import Endpoint, RequestRecord
 
 from .server import (
@@ -62,7 +63,7 @@ class Bench:
         self.now = 0
         self.owner = Owner()
         self.transport = Transport()
-        self.connection = Connection(self.owner, lambda: self.now, 60.0)
+        self.connection = Connection(self.owner, lambda: self.now)
         self.connection.connection_made(self.transport)
         self.ends = 0
         self.crashes: list[BaseException] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bakeoff.client import ClientBlock, ClosedLoop, OpenLoop, Timeouts, run_requests
+from bakeoff.client import ClientBlock, ClosedLoop, OpenLoop, PreparedRequest, Timeouts, run_requests
 from bakeoff.model import RequestRecord
 
 from .server import (
@@ -29,11 +29,17 @@ async def good(_seen: Seen, wire: Wire) -> None:
 
 
 def block(
-    script: Script, count: int, load: ClosedLoop | OpenLoop, url_more: dict[str, Any], **more: Any
+    script: Script,
+    count: int,
+    load: ClosedLoop | OpenLoop,
+    url_more: dict[str, Any],
+    made: list[PreparedRequest] | None = None,
+    **more: Any,
 ) -> ClientBlock:
     async def main() -> ClientBlock:
         async with RawServer(script) as server:
-            return await run_requests(endpoint(server.url, **url_more), requests(count), load, **more)
+            sent = requests(count) if made is None else made
+            return await run_requests(endpoint(server.url, **url_more), sent, load, **more)
 
     return run(main())
 

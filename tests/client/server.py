@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -37,8 +38,9 @@ class Seen:
 class Wire:
     """The server's side of one connection."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, reader: asyncio.StreamReader) -> None:
         self._writer = writer
+        self._reader = reader
 
     async def send(self, *parts: bytes) -> None:
         """Sends the parts in one write."""
@@ -50,6 +52,14 @@ class Wire:
         for part in parts:
             await self.send(part)
             await asyncio.sleep(gap_s)
+
+    async def gone(self) -> None:
+        """Waits until the client has closed the connection."""
+        try:
+            while await self._reader.read(1024):
+                pass
+        except ConnectionError:
+            pass
 
     def close(self) -> None:
         """An orderly end (FIN)."""
@@ -73,8 +83,9 @@ Script = Callable[[Seen, Wire], Awaitable[None]]
 class RawServer:
     """``async with RawServer(script) as server``: the script answers every request; keep-alive unless it closes."""
 
-    def __init__(self, script: Script, host: str = "127.0.0.1", **options: Any) -> None:
+    def __init__(self, script: Script, host: str = "127.0.0.1", unix: Path | None = None, **options: Any) -> None:
         self._host = host
+        self._unix = unix
         self._script = script
         self._options = options
         self._tasks: set[asyncio.Task[None]] = set()
@@ -84,8 +95,12 @@ class RawServer:
         self.hung_up = 0  # connections that the client closed
 
     async def __aenter__(self) -> RawServer:
+        self.port = 0
+        if self._unix is not None:
+            self._server = await asyncio.start_unix_server(self._accepted, self._unix, **self._options)
+            return self
         self._server = await asyncio.start_server(self._accepted, self._host, 0, **self._options)
-        self.port: int = self._server.sockets[0].getsockname()[1]
+        self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
@@ -96,6 +111,8 @@ class RawServer:
 
     @property
     def url(self) -> str:
+        if self._unix is not None:
+            return f"unix://{self._unix}/v1"
         scheme = "https" if "ssl" in self._options else "http"
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"{scheme}://{host}:{self.port}/v1"
@@ -111,7 +128,7 @@ class RawServer:
         assert task is not None
         self._tasks.add(task)
         number, self.connections = self.connections, self.connections + 1
-        wire = Wire(writer)
+        wire = Wire(writer, reader)
         try:
             while not wire.closed:
                 head = await reader.readuntil(b"\r\n\r\n")

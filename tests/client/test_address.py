@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from bakeoff.client import ClosedLoop, run_requests
-from bakeoff.client.address import frame, request_head, split_url
+from bakeoff.client.message import frame, request_head
 from bakeoff.model import RequestRecord
+from bakeoff.web.address import split_url
 
 from .server import DONE, END, SSE_HEAD, RawServer, Seen, Wire, chunk, endpoint, requests, run, text_event
 

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff.client import chunks
-from bakeoff.client.chunks import ChunkError, Delta, Usage, decode, error_text
+from bakeoff.client.chunks import ChunkError, Delta, Usage, count_of, error_text
+from bakeoff.client.dialects import choices
+from bakeoff.client.dialects.choices import read
 
 
 def of(value: Any) -> Delta:
-    return decode(json.dumps(value).encode())
+    return read(json.dumps(value).encode())
 
 
 def chat(**delta: Any) -> Delta:
@@ -78,9 +79,11 @@ def test_timings_of_llama_cpp_keep_only_numbers() -> None:
 
 def test_several_choices() -> None:
     delta = of({"choices": [{"index": 1, "text": "b"}, {"index": 0, "text": "a", "finish_reason": "stop"}]})
-    assert (delta.text, delta.content, delta.finish_reason) == ("a", True, "stop")
-    other = of({"choices": [{"index": 1, "text": "b"}]})
-    assert (other.text, other.content) == ("", True)
+    assert (delta.text, delta.content, delta.finish_reason, delta.choice) == ("a", True, "stop", -1)
+    other = of({"choices": [{"index": 1, "text": "b", "finish_reason": "stop"}]})
+    assert (other.text, other.content, other.finish_reason, other.choice) == ("", True, None, 1)
+    twice = of({"choices": [{"index": 0, "text": "a"}, {"index": 0, "text": "b"}]})
+    assert twice.text == "ab"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +112,7 @@ def test_no_error() -> None:
 )
 def test_what_is_no_object_is_an_error(payload: bytes) -> None:
     with pytest.raises(ChunkError):
-        decode(payload)
+        read(payload)
 
 
 def test_unusable_types_count_as_absent_and_the_rest_is_kept() -> None:
@@ -123,6 +126,25 @@ def test_unusable_types_count_as_absent_and_the_rest_is_kept() -> None:
     assert (delta.text, delta.finish_reason, delta.usage) == ("a", "3", Usage(prompt_tokens=7))
 
 
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        (3, 3),
+        (3.0, 3),
+        (0, 0),
+        (-1, None),
+        (2**63, None),
+        (True, None),
+        ("3", None),
+        (None, None),
+        (float("nan"), None),
+        ([], None),
+    ],
+)
+def test_counts_of_tokens(value: Any, count: int | None) -> None:
+    assert count_of(value) == count
+
+
 def test_content_parts() -> None:
     delta = chat(
         content=[{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "a"}]
@@ -131,9 +153,9 @@ def test_content_parts() -> None:
 
 
 def test_broken_characters_are_replaced() -> None:
-    assert decode(b'{"choices":[{"text":"a\xff"}]}').text == "a\ufffd"
-    assert decode(b'{"choices":[{"text":"\\ud83d"}]}').text == "\ufffd"
-    assert decode('{"choices":[{"text":"🎉\\ud83c\\udf89"}]}'.encode()).text == "🎉🎉"
+    assert read(b'{"choices":[{"text":"a\xff"}]}').text == "a\ufffd"
+    assert read(b'{"choices":[{"text":"\\ud83d"}]}').text == "\ufffd"
+    assert read('{"choices":[{"text":"🎉\\ud83c\\udf89"}]}'.encode()).text == "🎉🎉"
 
 
 _TEXTS = st.none() | st.text(max_size=5)
@@ -174,15 +196,14 @@ _CHUNKS = st.fixed_dictionaries(
 @given(_CHUNKS)
 def test_the_tolerant_path_agrees_with_the_fast_one(value: dict[str, Any]) -> None:
     payload = json.dumps(value).encode()
-    fast = decode(payload)
+    fast = read(payload)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "_DECODER", _Refusing())
-        assert decode(payload) == fast
+        patch.setattr(choices, "_decode", _refuse)
+        assert read(payload) == fast
 
 
-class _Refusing:
-    def decode(self, _payload: bytes) -> None:
-        raise msgspec.ValidationError("no")
+def _refuse(_payload: bytes) -> None:
+    raise msgspec.ValidationError("no")
 
 
 @given(

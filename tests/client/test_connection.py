@@ -8,17 +8,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from bakeoff.client import ClosedLoop, run_requests
+from bakeoff.client.connection import Connection
 from bakeoff.client.exchange import StreamExchange
-from bakeoff.client.http import Connection
+from bakeoff.model import RequestRecord
 
 from .bench import Bench, Owner, stream
-from .server import (
-    CLOSING_HEAD,
-    DONE,
-    answer,
-    run,
-    text_event,
-)
+from .blocks import good
+from .server import CLOSING_HEAD, DONE, RawServer, Seen, Wire, answer, endpoint, requests, run, text_event
 
 
 def test_keep_alive_and_a_second_answer_on_the_same_connection() -> None:
@@ -89,6 +86,28 @@ def test_a_kept_connection_that_closes_unanswered_is_replaced(
     run(main())
 
 
+def test_a_request_that_was_sent_anew_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bakeoff.client.connection._STALE_ANSWER_NS", 60_000_000_000)  # however slow this machine is
+
+    async def once(seen: Seen, wire: Wire) -> None:
+        if len(server.seen) == 2:  # the server's keep-alive time was over when the second request came
+            wire.close()
+        else:
+            await good(seen, wire)
+
+    server = RawServer(once)
+
+    async def main() -> list[RequestRecord]:
+        async with server:
+            return (await run_requests(endpoint(server.url), requests(3), ClosedLoop(1))).records
+
+    first, second, third = run(main())
+    assert [r.error for r in (first, second, third)] == [None] * 3
+    assert [r.oddities.get("resent", 0) for r in (first, second, third)] == [0, 1, 0]
+    assert [seen.connection for seen in server.seen][:2] == [0, 0]
+    assert server.seen[2].connection != 0
+
+
 def test_a_bug_of_ours_is_not_taken_for_a_failure_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_self: StreamExchange, _data: bytes, _now: int) -> None:
         raise RuntimeError("bug")
@@ -108,7 +127,7 @@ def test_a_hang_up_is_seen_before_the_event_loop_sees_it() -> None:
     async def main() -> None:
         ours, theirs = socket.socketpair()
         loop = asyncio.get_running_loop()
-        transport, connection = await loop.create_connection(lambda: Connection(Owner(), lambda: 0, 60.0), sock=ours)
+        transport, connection = await loop.create_connection(lambda: Connection(Owner(), lambda: 0), sock=ours)
         assert connection.usable
         theirs.close()
         assert not connection.usable

@@ -157,7 +157,7 @@ def test_the_last_event_may_lack_its_blank_line() -> None:
         (answer("200 OK", b""), "empty", "empty body"),
         (stream(chat_event(role="assistant"), chat_event("stop"), usage_event(3, 0), DONE), "empty", "no generated"),
         (answer("404 Not Found", b'{"error": {"message": "no such model"}}'), "not_found", "no such model"),
-        (answer("307 Temporary Redirect", b"", "Location: /x"), "http", "redirects"),
+        (answer("307 Temporary Redirect", b"", "Location: /x"), "http", "redirected to /x"),
         (answer("500 Oops", b"x" * 5000), "http", "HTTP 500: xxx"),
         (b"", "reset", "before any answer"),
     ],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from urllib.parse import quote
 
@@ -72,13 +73,37 @@ def test_a_control_character_hides_no_secret_and_reaches_no_terminal() -> None:
         (429, "rate_limited"),
         (500, "http"),
         (400, "http"),
-        (302, "http"),
     ],
 )
 def test_kinds_by_status(status: int, kind: str) -> None:
     found, message = status_failure(status, b'{"error": {"message": "why", "type": "t"}}')
     assert found == kind
     assert message.startswith(f"HTTP {status}: why (t)")
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("https://h:8443/v1/completions", "https://h:8443/v1/completions"),
+        ("//user:pw-12345@h/v1?k=1", "//h/v1"),
+        ("/v2#x", "/v2"),
+        ("", "another place"),
+        ("http://[bad", "another place"),
+        ("/\x1b[31mred", "/red"),
+        ("/" + "x" * 1000, "/" + "x" * 298 + "…"),
+    ],
+)
+def test_where_a_redirect_leads(location: str, shown: str) -> None:
+    found = status_failure(307, b"<html>moved</html>", [(b"location", location.encode())])
+    assert found == ("http", f"HTTP 307: redirected to {shown} → use the address it redirects to")
+
+
+def test_a_compressed_error_body_is_unpacked_within_bounds() -> None:
+    headers = [(b"content-encoding", b"gzip")]
+    assert status_failure(500, gzip.compress(b'{"error":"gone"}'), headers)[1] == "HTTP 500: gone"
+    assert len(status_failure(500, gzip.compress(b"x" * 50_000_000), headers)[1]) < 3000
+    assert status_failure(500, b"\x1f\x8b", headers)[1] == "HTTP 500"
+    assert status_failure(500, b"\x28\xb5\x2f\xfd", [(b"content-encoding", b"zstd")])[1] == "HTTP 500"
 
 
 def test_a_remedy_where_there_is_one() -> None:
@@ -101,6 +126,8 @@ def test_body_text() -> None:
         ({"Retry-After": "-3"}, 0.0),
         ({"Retry-After": "Tue, 14 Nov 2023 22:13:50 GMT"}, 30.0),
         ({"Retry-After": "Tue, 14 Nov 2000 22:13:50 GMT"}, 0.0),
+        ({"Retry-After": "Tue, 14 Nov 2000 22:13:50 GMT", "Date": "Tue, 14 Nov 2000 22:13:40 GMT"}, 10.0),
+        ({"Retry-After": "5", "Date": "Tue, 14 Nov 2000 22:13:40 GMT"}, 5.0),
         ({"Retry-After": "soon"}, None),
         ({"Retry-After": "nan"}, None),
         ({"Retry-After-Ms": "250", "Retry-After": "1"}, 0.25),
@@ -128,7 +155,9 @@ def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
 
 
 @given(
-    st.dictionaries(st.sampled_from([b"retry-after", b"x-ratelimit-reset", b"retry-after-ms"]), st.binary(max_size=40))
+    st.dictionaries(
+        st.sampled_from([b"retry-after", b"x-ratelimit-reset", b"retry-after-ms", b"date"]), st.binary(max_size=40)
+    )
 )
 def test_any_header_value_is_survived(headers: dict[bytes, bytes]) -> None:
     wait = retry_after(headers.items(), NOW)

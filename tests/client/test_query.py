@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -90,6 +91,8 @@ def test_keys_go_to_their_own_origin_only() -> None:
     [
         (answer("401 No", b'{"error": {"message": "bad key %s"}}' % KEY.encode()), "HTTP 401: bad key ***"),
         (answer("404 No", b"nothing here"), "HTTP 404: nothing here"),
+        (answer("307 No", b"", "Location: http://h2:81/v1/models?key=abc"), "redirected to http://h2:81/v1/models"),
+        (answer("500 No", gzip.compress(b"out of memory"), "Content-Encoding: gzip"), "HTTP 500: out of memory"),
         (answer("200 OK", b"<html>"), "not JSON"),
         (answer("200 OK", b"x")[:-1], "before the end"),
         (b"gopher\r\n\r\n", "not HTTP"),

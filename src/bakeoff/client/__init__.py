@@ -2,10 +2,11 @@
 
 from .block import ClientBlock, ClosedLoop, OpenLoop, Timeouts
 from .clock import SYSTEM_CLOCK, Clock
-from .load import run_requests
+from .load import limits_of, run_requests
 from .loop import LoopRunner, loop_runner
 from .query import Answer, HttpClient
-from .request import PreparedRequest, prepare
+from .request import Place, PreparedRequest, prepare, prepare_at
+from .shards import Shards
 
 __all__ = [
     "SYSTEM_CLOCK",
@@ -16,9 +17,13 @@ __all__ = [
     "HttpClient",
     "LoopRunner",
     "OpenLoop",
+    "Place",
     "PreparedRequest",
+    "Shards",
     "Timeouts",
+    "limits_of",
     "loop_runner",
     "prepare",
+    "prepare_at",
     "run_requests",
 ]

@@ -1,39 +1,42 @@
-"""One block being sent: connections, slots, the schedule, and the watch over the server."""
+"""One block being sent from this process: connections, slots, the schedule, and the watch over the server.
+
+Nothing in the data path is a coroutine: the end of an answer calls the next send of its slot.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Callable
 from functools import partial
 
-from ..model import Endpoint, ErrorKind, RequestRecord
-from .address import frame, join_url, request_head, split_url
+from ..model import ErrorKind, RequestRecord
+from .alarm import Alarm
 from .block import ClientBlock, Timeouts
 from .clock import Clock
 from .exchange import StreamExchange
-from .failures import Mask
+from .inbox import Inbox
 from .pool import Pool
 from .request import PreparedRequest
-from .timing import Backoff, LagMeter, Metronome, Pacer
+from .share import AHEAD_NS, Instants, Player, Slots
+from .target import Target
+from .timing import LagMeter, Pacer
+from .watching import exception_of, watch_server
+from .work import Chain, Work, unsent
 
-_CHECK_S = 1.0
-# After a lost connection the server is looked at soon, but its process needs a moment to be gone.
-_CHECK_SOON_S = 0.1
-# Open loop: connections are opened this long before they are needed, so that no handshake is in a latency, and not
-# much earlier, because an idle connection holds a thread in some servers.
-AHEAD_NS = 250_000_000
-_LEAD_NS = 5_000_000  # between the start of an open loop's metronome and its first instant
-_RECONNECT_PAUSE_S = 0.05  # keeps a closed loop from spinning against a server that is gone
+LEAD_NS = 5_000_000  # between the start of an open loop and its first instant
+_RECONNECT_PAUSE_NS = 50_000_000  # keeps a closed loop from spinning against a server that is gone
 
 
 class BlockRun:
-    """The state of one `run_requests`; good for one use."""
+    """The state of one block in one process; good for one use: `open`, `play`, `close`."""
 
     def __init__(
         self,
-        endpoint: Endpoint,
-        requests: Sequence[PreparedRequest],
+        target: Target,
+        work: Work,
+        share: Slots | Instants,
         timeouts: Timeouts,
         deadline_ns: int | None,
         clock: Clock,
@@ -41,215 +44,252 @@ class BlockRun:
         self._clock = clock
         self._now = clock.monotonic_ns
         self._loop = asyncio.get_running_loop()
-        self._origin = split_url(endpoint.base_url)[0]
-        heads = {
-            path: request_head("POST", self._origin, split_url(join_url(endpoint.base_url, path))[1], endpoint.headers)
-            for path in {request.path for request in requests}
-        }
-        # Whole messages, made before the clock starts: a slot that comes free has only to send.
-        self._messages = [frame(heads[request.path], request.body) for request in requests]
-        self._mask = Mask(endpoint)
-        self._requests = requests
+        self._work = work
+        self._share = share
+        self._mask = target.mask
         self._deadline_ns = deadline_ns
-        self._pacer = Pacer(endpoint.requests_per_minute)
-        self._pool = Pool(
-            self._origin,
-            connect_timeout_s=timeouts.connect_s,
-            request_timeout_s=timeouts.request_s,
-            now=self._now,
-        )
-        self._next = 0
+        self._pacer = Pacer(target.requests_per_minute)
+        self._inbox = Inbox(self._loop, self._now)
+        self._pool = Pool(target.origin, timeouts, self._now, proxy=target.proxy, inbox=self._inbox)
+        self._alarm = Alarm(self._loop, clock, self.crashed)
+        self._lag = LagMeter(clock)
         self._stopping = False
-        self._active: dict[StreamExchange, asyncio.Future[None] | None] = {}
-        self._finished: list[StreamExchange] = []
+        self._active: dict[StreamExchange, Player] = {}
+        self._finished: list[tuple[StreamExchange, RequestRecord | None]] = []
         self._records: list[RequestRecord] = []
         self._started_ns = 0
+        self._working = 0  # slots, or conversations of an open loop, that are not through
+        self._quiet: asyncio.Future[None] = self._loop.create_future()
         self._trouble: asyncio.Future[None] = self._loop.create_future()
         self._connection_lost = asyncio.Event()
-        self._quiet = asyncio.Event()  # open loop: all has been fired and has ended
-        self._to_fire = 0
         self._due_soon = 0
         self.on_record: Callable[[RequestRecord], None] | None = None
+        self.on_lost: Callable[[], None] = self._connection_lost.set
 
-    async def execute(
-        self, connections: int, work: Callable[[], Awaitable[None]], check: Callable[[], None] | None
-    ) -> ClientBlock:
-        lag = LagMeter(self._clock)
-        tasks: list[asyncio.Future[None]] = []
+    # The life of a block.
+
+    async def open(self) -> None:
+        """Opens the connections that are needed at the start."""
+        await self._pool.open(self._share.at_start)
+
+    async def play(self, started_ns: int | None, check: Callable[[], None] | None = None) -> ClientBlock:
+        """Sends everything and waits for the end of all that was sent. `started_ns`: the block's start; default, now
+        (an open loop: in 5 ms). An exception takes the block so far along as its attribute `partial`."""
+        cpu_s = time.process_time()
+        watch: asyncio.Future[None] | None = None
         try:
-            await self._pool.open(connections)
-            self._started_ns = self._now()
-            lag.start()
-            working = asyncio.ensure_future(work())
-            tasks.append(working)
+            self._lag.start()
+            self._start(started_ns)
+            waiting: list[asyncio.Future[None]] = [self._quiet, self._trouble]
             if check is not None:
-                tasks.append(asyncio.ensure_future(self._watch(check)))
-            await asyncio.wait([*tasks, self._trouble], return_when=asyncio.FIRST_COMPLETED)
-            self._stopping = True
-            died = _exception(tasks[-1]) if check is not None else None
-            failure = died or _exception(working) or _exception(self._trouble)
+                watch = asyncio.ensure_future(watch_server(check, self._connection_lost))
+                waiting.append(watch)
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            died = exception_of(watch)
+            failure = died or exception_of(self._trouble)
             if failure is not None:
-                self._abandon("server_died" if died else "cancelled", failure)
+                self.abandon("server_died" if died else "cancelled", str(getattr(failure, "message", failure)))
+            self._stopping = True
             self._drain()
-            block = self._block(lag)
-            failure = failure or _exception(self._trouble)  # the last record's listener may have failed
+            block = self._block(time.process_time() - cpu_s)
+            failure = failure or exception_of(self._trouble)  # the last record's listener may have failed
             if failure is not None:
                 failure.partial = block  # type: ignore[attr-defined]  # read by who keeps what was measured
                 raise failure
             return block
         finally:
-            lag.stop()
-            self._stopping = True
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await self._pool.close()
-            _exception(self._trouble)  # told or not, it has been seen
-            self._trouble.cancel()
+            if watch is not None:
+                watch.cancel()
+                await asyncio.gather(watch, return_exceptions=True)
 
-    # The two loops.
+    async def close(self) -> None:
+        """Closes everything at once and waits until the sockets are closed."""
+        self._stopping = True
+        self._alarm.close()
+        self._lag.stop()
+        await self._pool.close()
+        exception_of(self._trouble)  # told or not, it has been seen
+        self._trouble.cancel()
+        self._quiet.cancel()
 
-    async def closed(self, slots: int) -> None:
-        """N slots; each takes the next request when its last one has ended."""
-        await asyncio.gather(*(self._slot() for _ in range(slots)))
+    def abandon(self, kind: ErrorKind, message: str) -> None:
+        """Ends all requests in flight and starts none: the server is gone, or we cannot go on."""
+        self._stopping = True
+        self._alarm.close()
+        for exchange in tuple(self._active):
+            exchange.on_failure(kind, message, self._now())
+        if not self._quiet.done():
+            self._quiet.set_result(None)
 
-    async def _slot(self) -> None:
-        backoff = Backoff()
-        ready_ns = self._started_ns
-        while (at_ns := await self._turn(ready_ns)) is not None:
-            done = self._loop.create_future()
-            exchange = self._begin(self._next, at_ns, done)
-            await done
-            ready_ns = exchange.end_ns or self._now()
-            if exchange.rate_limited:
-                wait = backoff.after_limit(exchange.retry_after_s)
-                ready_ns += round(wait * 1e9)
-            elif exchange.no_connection:
-                ready_ns += round(_RECONNECT_PAUSE_S * 1e9)
-            else:
-                backoff.reset()
+    # Starting.
 
-    async def _turn(self, ready_ns: int) -> int | None:
-        """Waits until a slot that is ready then may send; returns its scheduled time, or None at the end."""
-        if self._over(ready_ns):
-            return None
-        at_ns = self._pacer.turn(ready_ns)
-        if self._over(at_ns):
-            return None
-        left = at_ns - self._now()
-        if left > 0:
-            await self._clock.sleep(left / 1e9)
-            if self._over(at_ns):  # another slot took the last request
-                return None
-            return self._now()  # no arrival was due before: a timer's rounding is not a delay of the request
-        return at_ns
-
-    def _over(self, at_ns: int) -> bool:
-        late = self._deadline_ns is not None and max(at_ns, self._now()) >= self._deadline_ns
-        return late or self._stopping or self._next >= len(self._requests)
-
-    async def open(self, offsets: Sequence[int]) -> None:
-        """Fires each request at its instant, and waits until all have ended."""
-        self._started_ns = self._now() + _LEAD_NS
-        instants = [self._started_ns + offset for offset in offsets]
-        if self._deadline_ns is not None:
-            instants = [instant for instant in instants if instant < self._deadline_ns]
-        if not instants:
+    def _start(self, started_ns: int | None) -> None:
+        now = self._now()
+        if isinstance(self._share, Slots):
+            self._started_ns = now if started_ns is None else started_ns
+            starts = self._share.starts_ns
+            self._expect_work(len(starts))
+            for offset in starts:
+                at_ns = self._started_ns + offset
+                player = Player(slot=True)
+                if at_ns <= now:
+                    self._next(player, at_ns)
+                else:
+                    self._alarm.at(at_ns, partial(self._next, player, at_ns))
             return
-        self._to_fire = len(instants)
-        ahead = [(instant - AHEAD_NS, self._expect) for instant in instants]
-        fire = [(instant, partial(self._fire, position, instant)) for position, instant in enumerate(instants)]
-        metronome = Metronome(self._loop, self._clock, list(heapq.merge(ahead, fire, key=lambda tick: tick[0])))
-        metronome.start()
-        try:
-            await self._quiet.wait()
-        finally:
-            metronome.stop()
+        self._started_ns = now + LEAD_NS if started_ns is None else started_ns
+        instants = [(self._started_ns + offset, chain) for offset, chain in self._share]
+        if self._deadline_ns is not None:
+            instants = [(instant, chain) for instant, chain in instants if instant < self._deadline_ns]
+        self._expect_work(len(instants))
+        ahead = [(instant - AHEAD_NS, self._expect) for instant, _ in instants]
+        fire = [(instant, partial(self._fire, chain, instant)) for instant, chain in instants]
+        self._alarm.load(heapq.merge(ahead, fire, key=lambda tick: tick[0]))
+
+    def _expect_work(self, count: int) -> None:
+        self._working = count
+        if not count:
+            self._quiet.set_result(None)
 
     def _expect(self) -> None:
         self._due_soon += 1
         self._pool.ensure(self._due_soon)
 
-    def _fire(self, position: int, instant_ns: int) -> None:
-        if self._stopping:
-            return
+    def _fire(self, chain: Chain, instant_ns: int) -> None:
         self._due_soon -= 1
-        self._to_fire -= 1
-        try:
-            self._begin(position, instant_ns, None)
-        except Exception as error:  # a bug of ours must end the block, not vanish in the event loop
-            self._crashed(error)
+        player = Player(slot=False)
+        player.position, player.end = chain
+        self._turn(player, instant_ns)
 
-    # Requests.
+    # Slots and turns.
 
-    def _begin(self, position: int, scheduled_ns: int, done: asyncio.Future[None] | None) -> StreamExchange:
-        self._next = position + 1
+    def _next(self, player: Player, ready_ns: int) -> None:
+        """A slot that is ready then plays its next chain."""
+        if self._over(ready_ns):
+            self._retire()
+            return
+        at_ns = self._pacer.turn(ready_ns)
+        if at_ns <= self._now():
+            self._claim(player, at_ns)
+        elif self._over(at_ns):
+            self._retire()
+        else:
+            self._alarm.at(at_ns, partial(self._claim, player))
+
+    def _claim(self, player: Player, at_ns: int | None = None) -> None:
+        """`at_ns` None: after a wait, before whose end no arrival was due; its rounding is no delay of the request."""
+        at_ns = self._now() if at_ns is None else at_ns
+        chain = None if self._over(at_ns) else self._work.claim()
+        if chain is None:
+            self._retire()
+            return
+        player.position, player.end = chain
+        self._turn(player, at_ns)
+
+    def _over(self, at_ns: int) -> bool:
+        late = self._deadline_ns is not None and max(at_ns, self._now()) >= self._deadline_ns
+        return late or self._stopping or self._work.exhausted
+
+    def _turn(self, player: Player, scheduled_ns: int) -> None:
+        self._work.fetch(player.position, player.answers, partial(self._begin, player, scheduled_ns))
+
+    def _begin(self, player: Player, scheduled_ns: int, request: PreparedRequest, message: bytes) -> None:
+        if self._stopping:
+            self._retire()
+            return
         exchange = StreamExchange(
-            self._requests[position],
-            self._messages[position],
-            scheduled_ns,
-            mask=self._mask,
-            on_end=self._ended,
-            on_crash=self._crashed,
+            request, message, scheduled_ns, mask=self._mask, on_end=self._ended, on_crash=self.crashed
         )
-        self._active[exchange] = done
+        self._active[exchange] = player
         self._pool.dispatch(exchange)
-        return exchange
 
     def _ended(self, exchange: StreamExchange) -> None:
-        done = self._active.pop(exchange, None)
-        if done is not None and not done.done():
-            done.set_result(None)  # first: its slot sends the next request before the record is made
+        try:
+            self._follow(self._active.pop(exchange), exchange)
+        except Exception as error:  # a bug of ours must end the block, not vanish in the event loop
+            self.crashed(error)
+
+    def _follow(self, player: Player, exchange: StreamExchange) -> None:
+        """After the end of an answer: the next turn, or the slot's next chain, and only then the record."""
         if not self._finished:
             self._loop.call_soon(self._drain)
-        self._finished.append(exchange)
+        if player.position + 1 < player.end:
+            record = exchange.record()  # now: whether there is a next turn depends on it
+            self._finished.append((exchange, record))
+            if self._continued(player, record):
+                return
+        else:
+            self._finished.append((exchange, None))
         if exchange.no_connection:
-            self._connection_lost.set()
-        if not self._active and not self._to_fire:
-            self._quiet.set()
+            self.on_lost()
+        if not player.slot:
+            self._retire()
+            return
+        player.answers.clear()
+        ready_ns = exchange.end_ns or self._now()
+        if exchange.rate_limited:
+            ready_ns += round(player.backoff.after_limit(exchange.retry_after_s) * 1e9)
+        elif exchange.no_connection:
+            ready_ns += _RECONNECT_PAUSE_NS
+        else:
+            player.backoff.reset()
+        self._next(player, ready_ns)
+
+    def _continued(self, player: Player, record: RequestRecord) -> bool:
+        """Whether a next turn of the conversation follows; what a failure leaves unsent is recorded."""
+        if record.error is not None:
+            for position in range(player.position + 1, player.end):
+                self._records.append(unsent(self._work.request(position), record))
+                self._tell(self._records[-1])
+            return False
+        player.answers.append(record.text)
+        player.position += 1
+        at_ns = (record.end_ns or self._now()) + self._work.request(player.position).think_ns
+        if self._stopping or (self._deadline_ns is not None and max(at_ns, self._now()) >= self._deadline_ns):
+            return False
+        # Fetched now and not when it is due: a body with answers in it has to be built first.
+        self._work.fetch(player.position, player.answers, partial(self._hold, player, at_ns))
+        return True
+
+    def _hold(self, player: Player, at_ns: int, request: PreparedRequest, message: bytes) -> None:
+        """Sends a turn when it is due."""
+        if at_ns <= self._now():
+            self._begin(player, at_ns, request, message)
+        else:
+            self._alarm.at(at_ns, partial(self._begin, player, at_ns, request, message))
+
+    def _retire(self) -> None:
+        self._working -= 1
+        if not self._working and not self._quiet.done():
+            self._quiet.set_result(None)
+
+    # Records.
 
     def _drain(self) -> None:
         finished, self._finished = self._finished, []
         try:
-            for exchange in finished:
-                record = exchange.record()
+            for exchange, made in finished:
+                record = exchange.record() if made is None else made
                 self._records.append(record)
-                if self.on_record is not None:
-                    self.on_record(record)
+                self._tell(record)
         except Exception as error:  # whoever listens failed: the block must not go on unseen
-            self._crashed(error)
+            self.crashed(error)
 
-    def _crashed(self, error: BaseException) -> None:
+    def _tell(self, record: RequestRecord) -> None:
+        if self.on_record is not None:
+            self.on_record(record)
+
+    def crashed(self, error: BaseException) -> None:
+        """Ends the block with that exception."""
         if not self._trouble.done():
             self._trouble.set_exception(error)
 
-    # The server's life.
-
-    async def _watch(self, check: Callable[[], None]) -> None:
-        while True:
-            try:
-                async with asyncio.timeout(_CHECK_S):
-                    await self._connection_lost.wait()
-                await asyncio.sleep(_CHECK_SOON_S)
-            except TimeoutError:
-                pass
-            self._connection_lost.clear()
-            check()
-
-    def _abandon(self, kind: ErrorKind, failure: BaseException) -> None:
-        """Ends all requests in flight: the server is gone, or we cannot go on."""
-        message = str(getattr(failure, "message", failure))
-        for exchange in tuple(self._active):
-            exchange.on_failure(kind, message, self._now())
-
-    def _block(self, lag: LagMeter) -> ClientBlock:
+    def _block(self, cpu_s: float) -> ClientBlock:
         return ClientBlock(
             records=sorted(self._records, key=lambda record: record.index),
             started_ns=self._started_ns,
             ended_ns=self._now(),
-            loop_lag_ns=lag.values,
+            loop_lag_ns=self._lag.values,
+            backlog_ns=self._inbox.backlog.values,
+            cpu_s=cpu_s,
         )
-
-
-def _exception(future: asyncio.Future[None]) -> BaseException | None:
-    return future.exception() if future.done() and not future.cancelled() else None

@@ -1,17 +1,16 @@
-"""One streamed answer: from body bytes and arrival stamps to a RequestRecord."""
+"""One streamed answer being read: from body bytes and arrival stamps to what a record is made of."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from itertools import pairwise
 
-from ..model import ErrorKind, RequestRecord
-from .chunks import ChunkError, Delta, Usage, decode, error_text, excerpt
-from .failures import Mask, body_text, retry_after, status_failure
-from .http import Exchange, Verdict
+from ..model import ErrorKind
+from .answer import Answer
+from .chunks import ChunkError, Delta, count_of, error_text, excerpt
+from .failures import Mask, body_text
+from .http import Verdict
 from .request import PreparedRequest
-from .sse import MAX_EVENT_BYTES, SseParser
+from .sse import MAX_EVENT_BYTES
 
 _DONE = b"[DONE]"
 _EXCERPT_BYTES = 64 * 1024
@@ -20,46 +19,17 @@ _MAX_BODY_BYTES = 512 * 1024 * 1024
 _MORE, _OVER, _ABORT = Verdict.MORE, Verdict.OVER, Verdict.ABORT
 
 
-class StreamExchange(Exchange):
+class StreamExchange(Answer):
     """Sends one prepared request and reads its stream. `on_end` is called once, when the answer has ended or failed.
 
     A chunk carries content if it adds text, reasoning or tool-call text; a chunk with only a role, an empty text or
     only usage does not. Chunks of one socket read share its stamp, and all but the first are marked coalesced.
 
-    Tokens per chunk: where each content chunk carries a cumulative count (``usage`` of vLLM's
-    continuous_usage_stats, or llama.cpp's ``timings_per_token``) the differences; else 1 for each. Nothing is guessed:
-    if the counts do not add up to the server's usage, gaps between chunks are not gaps between tokens, and an
-    analysis must say so.
+    Of several choices (``n`` > 1) the text of the first is kept; the chunks of the others count as content as well,
+    because they are what the server spends its time on.
     """
 
-    __slots__ = (
-        "_body",
-        "_broken",
-        "_chunk_ns",
-        "_coalesced",
-        "_counts",
-        "_done",
-        "_error",
-        "_events",
-        "_failure",
-        "_finish_reason",
-        "_first_output_ns",
-        "_headers",
-        "_mask",
-        "_on_crash",
-        "_on_end",
-        "_read_ns",
-        "_reasoning",
-        "_received",
-        "_sse",
-        "_text",
-        "_timings",
-        "_usage",
-        "end_ns",
-        "request",
-        "scheduled_ns",
-        "status",
-    )
+    __slots__ = ("_on_crash", "_on_end", "_read", "_read_ns", "_received")
 
     def __init__(
         self,
@@ -71,33 +41,12 @@ class StreamExchange(Exchange):
         on_end: Callable[[StreamExchange], None],
         on_crash: Callable[[BaseException], None],
     ) -> None:
-        super().__init__(payload)
-        self.request = request
-        self.scheduled_ns = scheduled_ns
-        self.status: int | None = None
-        self.end_ns: int | None = None
-        self._mask = mask
+        super().__init__(request, payload, scheduled_ns, mask)
         self._on_end = on_end
         self._on_crash = on_crash
-        self._headers: list[tuple[bytes, bytes]] = []
-        self._sse = SseParser()
-        self._body = bytearray()  # start of a body that is no stream, for the error message
+        self._read = self._dialect.read
         self._received = 0
         self._read_ns = 0  # arrival of the last read
-        self._events = 0
-        self._done = False
-        self._broken: str | None = None  # the first event that was no JSON
-        self._error: str | None = None  # an error object inside the stream
-        self._failure: tuple[ErrorKind, str] | None = None  # of the transport
-        self._finish_reason: str | None = None
-        self._usage: Usage | None = None
-        self._timings: dict[str, float] = {}
-        self._first_output_ns: int | None = None
-        self._chunk_ns: list[int] = []
-        self._coalesced: list[bool] = []
-        self._counts: list[int] = []  # cumulative tokens at each content chunk, -1 where not told
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
 
     # Events of the connection.
 
@@ -138,60 +87,57 @@ class StreamExchange(Exchange):
         self.ended = True
         self._on_crash(error)
 
-    @property
-    def rate_limited(self) -> bool:
-        """Whether the server refused it for its rate limit, or said when to come back."""
-        return self.status == 429 or (self.status == 503 and self.retry_after_s is not None)
-
-    @property
-    def retry_after_s(self) -> float | None:
-        """Seconds the server asks to wait before the next request."""
-        if self.status not in (429, 503):
-            return None
-        # A wall clock, because HTTP dates are on it; a waiting time, not a measured duration.
-        return retry_after(self._headers, time.time())
-
-    @property
-    def no_connection(self) -> bool:
-        """Whether it failed because the server could not be reached or went away."""
-        return self._failure is not None and self._failure[0] in ("connect", "reset")
-
     # Inside.
 
     def _take(self, payload: bytes, name: str, now_ns: int) -> None:
         self._events += 1
-        if payload == _DONE:
+        if payload == _DONE:  # of some proxies also in dialects that end otherwise
             self._done = True
             return
-        try:
-            delta = decode(payload)
-        except ChunkError as error:
-            if name == "error":
-                self._error = self._error or error_text(payload.decode("utf-8", "replace"))
-            elif self._broken is None:
-                self._broken = f"{error}: {excerpt(payload.decode('utf-8', 'replace'), 200)}"
+        if self._done:  # every other client has stopped reading
+            self._after_end += 1
             return
-        if delta.usage is not None:
-            self._usage = delta.usage
-        if delta.timings is not None:
-            self._timings = delta.timings
+        try:
+            delta = self._read(payload, name)
+        except ChunkError as error:
+            self._no_object(payload, name, error)
+            return
         if delta.content:
             self._content(delta, now_ns)
+        if delta.usage is not None:
+            self._usage = delta.usage if self._usage is None else self._usage.updated(delta.usage)
+        if delta.timings is not None:
+            self._timings = delta.timings
         if delta.finish_reason is not None:
             self._finish_reason = delta.finish_reason
         if delta.error is not None or name == "error":
             self._error = self._error or delta.error or body_text(payload)
+        if delta.done:
+            self._done = True
+
+    def _no_object(self, payload: bytes, name: str, error: ChunkError) -> None:
+        text = payload.decode("utf-8", "replace")
+        if payload.strip() == _DONE:
+            self._done = True
+        elif name == "error":
+            self._error = self._error or error_text(text)
+        elif self._broken is None:
+            self._broken = f"{error}: {excerpt(text, 200)}"
 
     def _content(self, delta: Delta, now_ns: int) -> None:
         stamps = self._chunk_ns
+        if delta.choice:
+            self._others[len(stamps)] = delta.choice
+        elif self._finish_reason is not None:
+            self._after_finish += 1
         self._coalesced.append(bool(stamps) and stamps[-1] == now_ns)
         stamps.append(now_ns)
-        count = -1
-        if delta.usage is not None and delta.usage.completion_tokens is not None:
+        count = None
+        if delta.usage is not None:
             count = delta.usage.completion_tokens
-        elif delta.timings is not None:
-            count = int(delta.timings.get("predicted_n", -1))
-        self._counts.append(count)
+        if count is None and delta.timings is not None:
+            count = count_of(delta.timings.get("predicted_n"))
+        self._counts.append(-1 if count is None else count)
         if delta.output:
             if self._first_output_ns is None:
                 self._first_output_ns = now_ns
@@ -211,97 +157,3 @@ class StreamExchange(Exchange):
             self._broken = broken
         self.end_ns = now_ns
         self._on_end(self)
-
-    # The record.
-
-    def record(self) -> RequestRecord:
-        """The record of an ended exchange."""
-        kind, message = self._classify()
-        usage, timings = self._usage or Usage(), self._timings
-        chunks = len(self._chunk_ns)
-        counted = usage.completion_tokens is not None and (usage.completion_tokens > 0 or chunks == 0)
-        told = usage.completion_tokens if counted else None
-        if told is None and "predicted_n" in timings:
-            told = int(timings["predicted_n"])  # llama.cpp's own count
-        cached = usage.cached_tokens
-        if cached is None and "cache_n" in timings:
-            cached = int(timings["cache_n"])
-        return RequestRecord(
-            index=self.request.index,
-            prompt_id=self.request.prompt_id,
-            scheduled_ns=self.scheduled_ns,
-            sent_ns=self.sent_ns,
-            first_byte_ns=self.first_byte_ns,
-            first_token_ns=self._chunk_ns[0] if chunks else None,
-            first_output_ns=self._first_output_ns,
-            last_token_ns=self._chunk_ns[-1] if chunks else None,
-            end_ns=self.end_ns,
-            input_tokens=usage.prompt_tokens,
-            # Never the number of chunks: a chunk may hold several tokens, and which server batches them is unknown.
-            output_tokens=told,
-            reasoning_tokens=usage.reasoning_tokens,
-            cached_tokens=cached,
-            tokens_source="unknown" if told is None else "usage",
-            finish_reason=self._finish_reason,
-            status=self.status,
-            error=kind,
-            error_message=self._mask(message) if kind is not None else None,
-            retry_after_s=self.retry_after_s,
-            chunk_ns=self._chunk_ns,
-            chunk_tokens=_tokens_per_chunk(self._counts),
-            chunk_coalesced=self._coalesced,
-            prompt=self.request.prompt,
-            text="".join(self._text),
-            reasoning="".join(self._reasoning),
-            server_timings=timings,
-        )
-
-    def _classify(self) -> tuple[ErrorKind | None, str]:
-        """The first failure that explains the others, or (None, "")."""
-        kind, message = self._failure or (None, "")
-        if self.status is not None and self.status != 200:
-            return status_failure(self.status, bytes(self._body))
-        if self._error is not None:
-            return "stream_error", f"the server reported an error inside the stream: {self._error}"
-        if kind is not None and not self._done and not (kind == "truncated" and self._finish_reason):
-            return kind, message
-        if self._broken is not None:
-            return "stream_error", f"broken event in the stream: {self._broken}"
-        if self._events == 0:
-            return self._no_stream()
-        if not self._done and self._finish_reason is None:
-            return "truncated", "the stream ended without [DONE] and without a finish_reason"
-        if not self._chunk_ns:
-            return "empty", "HTTP 200 and a whole stream, but no generated content in it"
-        return None, ""
-
-    def _no_stream(self) -> tuple[ErrorKind, str]:
-        encoding = dict(self._headers).get(b"content-encoding", b"").strip().lower()
-        if encoding not in (b"", b"identity"):
-            name = encoding[:20].decode("latin-1")
-            return "garbage", f"the answer is compressed ({name}) although that was not offered → switch it off"
-        body = bytes(self._body).strip()
-        if not body:
-            return "empty", "HTTP 200 with an empty body"
-        said = body_text(body)
-        if body[:1] in b"{[":
-            try:
-                error = decode(body).error
-            except ChunkError:
-                error = None
-            if error:
-                return "stream_error", f"HTTP 200, but the answer is an error: {error}"
-            return "garbage", (
-                "the server answered with plain JSON instead of a stream → Bakeoff measures streams: use an "
-                f"endpoint that honours `stream: true`. It said: {said}"
-            )
-        return "garbage", f"the answer is not an event stream → check the base URL. It starts: {said}"
-
-
-def _tokens_per_chunk(counts: list[int]) -> list[int]:
-    """Differences of the cumulative counts where every chunk has one and each adds at least a token; else ones."""
-    if -1 not in counts:
-        differences = [after - before for before, after in pairwise((0, *counts))]
-        if all(difference > 0 for difference in differences):
-            return differences
-    return [1] * len(counts)

@@ -31,18 +31,45 @@ def loop_runner() -> LoopRunner:
     return _ThreadRunner(runner) if asyncio._get_running_loop() is not None else runner
 
 
-def _runner() -> asyncio.Runner:
+def _runner() -> _Runner:
     try:
         import uvloop
     except ImportError:
-        return asyncio.Runner()
-    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
+        return _Runner(asyncio.Runner())
+    return _Runner(asyncio.Runner(loop_factory=uvloop.new_event_loop))
+
+
+class _Runner:
+    """asyncio.Runner whose tasks have no result: when it puts signal handlers back, Python makes a text of the whole
+    task twice, and of a block with a million stamps in it that takes half a second."""
+
+    def __init__(self, runner: asyncio.Runner) -> None:
+        self._runner = runner
+
+    def __enter__(self) -> Self:
+        self._runner.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._runner.close()
+
+    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        got: list[T] = []
+
+        async def main() -> None:
+            got.append(await coro)
+
+        try:
+            self._runner.run(main())
+        finally:
+            coro.close()  # where it was not even begun
+        return got[0]
 
 
 class _ThreadRunner:
     """Drives a runner in one other thread. Ctrl-C, which reaches the calling thread, cancels the coroutine there."""
 
-    def __init__(self, runner: asyncio.Runner) -> None:
+    def __init__(self, runner: _Runner) -> None:
         self._runner = runner
         self._pool = ThreadPoolExecutor(1, "bakeoff-loop")
 
@@ -51,7 +78,7 @@ class _ThreadRunner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.submit(self._runner.close).result()
+        self._pool.submit(self._runner.__exit__).result()
         self._pool.shutdown()
 
     def run(self, coro: Coroutine[Any, Any, T]) -> T:

@@ -3,44 +3,52 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import ssl
 from collections.abc import Callable
 from typing import Any
 
-from .address import Origin
-from .http import Connection, Exchange
+from ..web.address import Origin
+from ..web.proxy import Proxy
+from .block import Timeouts
+from .connection import Connection
+from .dialing import ConnectFailed, Dialer
+from .http import Exchange
+from .inbox import Inbox
 
 # Handshakes under way at once: a listener's backlog is often 128, and an overflow costs a whole second.
 _HANDSHAKES = 32
-
-
-class ConnectFailed(Exception):
-    """No connection; the text says why."""
+# Time-outs are looked for that often: a share of the shortest one, within these bounds [s].
+_LOOK_SHARE, _LOOK_MIN_S, _LOOK_MAX_S = 0.05, 0.005, 0.25
 
 
 class Pool:
     """All connections of one block. Not shared between event loops.
 
-    The name is resolved once, so that no look-up falls into a measured latency; all connections go to the address
-    that answered first.
+    proxy: what the connections go through, if anything. inbox: where reads wait for their parsing; default, each is
+    parsed at once.
     """
 
     def __init__(
-        self, origin: Origin, *, connect_timeout_s: float, request_timeout_s: float, now: Callable[[], int]
+        self,
+        origin: Origin,
+        limits: Timeouts,
+        now: Callable[[], int],
+        *,
+        proxy: Proxy | None = None,
+        inbox: Inbox | None = None,
     ) -> None:
-        self.origin = origin
-        self._connect_timeout_s = connect_timeout_s
-        self._request_timeout_s = request_timeout_s
+        self._limits = limits
         self._now = now
-        self._tls = ssl.create_default_context() if origin.tls else None
-        self._address: tuple[str, int] | None = None
+        self._inbox = inbox
+        self._loop = asyncio.get_running_loop()
+        self._dialer = Dialer(origin, limits.connect_s, proxy)
         self._idle: list[Connection] = []  # last used first: the warmest, and the others may time out
         self._open: set[Connection] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._warming = 0
         self._closed = False
         self._all_lost = asyncio.Event()
+        self._look: asyncio.TimerHandle | None = None
+        self._look_s = min(_LOOK_MAX_S, max(_LOOK_MIN_S, limits.shortest_s * _LOOK_SHARE))
 
     async def open(self, count: int) -> None:
         """Opens that many idle connections. Failures are left for the requests to meet (and record)."""
@@ -56,6 +64,8 @@ class Pool:
 
     def dispatch(self, exchange: Exchange) -> None:
         """Sends a request now on an idle connection, or as soon as a new one is open."""
+        if self._look is None:
+            self._watch()
         while self._idle:
             connection = self._idle.pop()
             if connection.usable:
@@ -68,13 +78,15 @@ class Pool:
         """Opens one more connection in the background if fewer than `idle` will be waiting for requests."""
         if not self._closed and len(self._idle) + self._warming < idle:
             self._warming += 1
-            task = asyncio.get_running_loop().create_task(self._warm())
+            task = self._loop.create_task(self._warm())
             self._tasks.add(task)
             task.add_done_callback(self._warmed)
 
     async def close(self) -> None:
         """Closes everything at once and waits until the sockets are closed."""
         self._closed = True
+        if self._look is not None:
+            self._look.cancel()
         for task in tuple(self._tasks):
             task.cancel()
         for connection in tuple(self._open):
@@ -108,25 +120,40 @@ class Pool:
 
     def stale(self, exchange: Exchange) -> None:
         # Not a hidden retry of a failed request: the server had closed the connection and never saw it. Latency still
-        # counts from the scheduled time, and on the fresh connection no second replacement is possible.
+        # counts from the scheduled time, on the fresh connection no second replacement is possible, and it is counted.
+        exchange.resent += 1
         self._spawn(exchange)
 
     # Inside.
+
+    def _watch(self) -> None:
+        """Looks for exceeded limits from time to time: a timer for each request would cost more than the look."""
+        if not self._closed:
+            self._look = self._loop.call_later(self._look_s, self._expire)
+
+    def _expire(self) -> None:
+        now = self._now()
+        for connection in tuple(self._open):
+            connection.expire(now, self._limits)
+        self._watch()
 
     def _spawn(self, exchange: Exchange) -> None:
         if self._closed:
             exchange.on_failure("cancelled", "the block was closed", self._now())
             return
-        task = asyncio.get_running_loop().create_task(self._dial(exchange))
+        task = self._loop.create_task(self._dial(exchange))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _dial(self, exchange: Exchange) -> None:
         try:
-            connection = await self._connect()
+            connection = await self._dialer.connect(self._new)
         except ConnectFailed as error:
             if not exchange.ended:
                 exchange.on_failure("connect", str(error), self._now())
+            return
+        except Exception as error:  # a bug of ours must end the block, not vanish in a task
+            exchange.on_crash(error)
             return
         if exchange.ended:  # given up meanwhile
             self.released(connection)
@@ -135,7 +162,7 @@ class Pool:
 
     async def _warm(self) -> bool:
         try:
-            self.released(await self._connect())
+            self.released(await self._dialer.connect(self._new))
         except ConnectFailed:
             return False
         return True
@@ -144,44 +171,5 @@ class Pool:
         self._warming -= 1
         self._tasks.discard(task)
 
-    async def _connect(self) -> Connection:
-        """A new connection. Raises ConnectFailed."""
-        loop = asyncio.get_running_loop()
-        problem: BaseException | None = None
-        try:
-            async with asyncio.timeout(self._connect_timeout_s):
-                addresses = [self._address] if self._address else await self._resolve()
-                for address in addresses:
-                    try:
-                        _, connection = await loop.create_connection(
-                            lambda: Connection(self, self._now, self._request_timeout_s),
-                            *address,
-                            ssl=self._tls,
-                            server_hostname=self.origin.host if self._tls else None,
-                        )
-                    except (OSError, ssl.SSLError) as error:
-                        problem = error
-                        continue
-                    self._address = address
-                    return connection
-        except TimeoutError:
-            problem = TimeoutError(f"no connection within {self._connect_timeout_s:g} s")
-        except socket.gaierror as error:
-            raise ConnectFailed(f"cannot resolve the host name {self.origin.host!r}: {error.strerror}") from None
-        raise ConnectFailed(f"cannot connect to {self.origin}: {_why(problem)}") from None
-
-    async def _resolve(self) -> list[tuple[str, int]]:
-        found = await asyncio.get_running_loop().getaddrinfo(
-            self.origin.host, self.origin.port, type=socket.SOCK_STREAM
-        )
-        return list(dict.fromkeys((str(info[4][0]), int(info[4][1])) for info in found))
-
-
-def _why(problem: BaseException | None) -> str:
-    if isinstance(problem, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted ({problem.verify_message})"
-    if isinstance(problem, ssl.SSLError):
-        return f"no TLS ({problem.reason or problem})"
-    if isinstance(problem, ConnectionRefusedError):
-        return "connection refused (is the server running, and on this port?)"
-    return str(getattr(problem, "strerror", None) or problem or "no address")
+    def _new(self) -> Connection:
+        return Connection(self, self._now, self._inbox)

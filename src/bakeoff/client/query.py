@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,11 +12,14 @@ import msgspec
 
 from ..errors import EndpointError
 from ..model import Endpoint, ErrorKind
-from .address import frame, join_url, request_head, split_url
+from ..web.address import Origin, join_url, split_url
+from ..web.proxy import Proxy, proxy_for
+from .block import Timeouts
 from .chunks import excerpt
 from .clock import SYSTEM_CLOCK
 from .failures import Mask, status_failure
 from .http import Exchange, Verdict
+from .message import frame, request_head
 from .pool import Pool
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
@@ -62,12 +66,14 @@ class HttpClient:
     def __init__(self, endpoint: Endpoint, *, timeout_s: float = 30.0) -> None:
         self._endpoint = endpoint
         self._timeout_s = timeout_s
-        self._mask = Mask(endpoint)
         self._origin = split_url(endpoint.base_url)[0]
+        proxy = proxy_for(self._origin)
+        more = proxy.secrets if proxy is not None else ()
+        self._mask = Mask(dataclasses.replace(endpoint, secrets=(*endpoint.secrets, *more)))
         self._pool: Pool | None = None
 
     async def __aenter__(self) -> HttpClient:
-        self._pool = self._new_pool()
+        self._pool = self._new_pool(self._origin, proxy_for(self._origin))
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
@@ -104,10 +110,14 @@ class HttpClient:
         origin, path = split_url(url)
         own = origin == self._origin
         headers: Mapping[str, str] = self._endpoint.headers if own else {}
+        path = path or "/"
+        proxy = proxy_for(origin)
+        if proxy is not None:
+            headers, path = {**headers, **proxy.headers(origin)}, proxy.target(origin, path)
         body = b"" if payload is None else msgspec.json.encode(payload)
-        head = request_head(method, origin, path or "/", headers, accept="*/*")
+        head = request_head(method, origin, path, headers, accept="*/*")
         kept = self._pool if own else None
-        pool = kept or self._new_pool(url)
+        pool = kept or self._new_pool(origin, proxy)
         exchange = _SmallExchange(frame(head, body))
         try:
             pool.dispatch(exchange)
@@ -130,19 +140,15 @@ class HttpClient:
                 self._mask(message), where=where, remedy=_REMEDIES.get(kind, "check the URL and the server's log")
             )
         if ok_statuses is not None and exchange.status not in ok_statuses:
-            _, message = status_failure(exchange.status, bytes(exchange.body[:65536]))
+            _, message = status_failure(exchange.status, bytes(exchange.body[:65536]), exchange.headers)
             said, _, remedy = self._mask(message).partition(" → ")
             raise EndpointError(said, where=where, remedy=remedy or "see the server's log")
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in exchange.headers}
         return Answer(url=where, status=exchange.status, headers=headers, body=bytes(exchange.body))
 
-    def _new_pool(self, url: str | None = None) -> Pool:
-        return Pool(
-            split_url(url)[0] if url else self._origin,
-            connect_timeout_s=min(self._endpoint.connect_timeout_s, self._timeout_s),
-            request_timeout_s=self._timeout_s,
-            now=SYSTEM_CLOCK.monotonic_ns,
-        )
+    def _new_pool(self, origin: Origin, proxy: Proxy | None) -> Pool:
+        limits = Timeouts(connect_s=min(self._endpoint.connect_timeout_s, self._timeout_s), request_s=self._timeout_s)
+        return Pool(origin, limits, SYSTEM_CLOCK.monotonic_ns, proxy=proxy)
 
 
 class _SmallExchange(Exchange):

@@ -28,7 +28,7 @@ class SseParser:
     nothing is returned. Lines that belong to no event stream (HTML, plain JSON) give no event.
     """
 
-    __slots__ = ("_buffer", "_data", "_first_line", "_limit", "_name", "_size", "_skip_lf", "failed")
+    __slots__ = ("_buffer", "_clean", "_data", "_first_line", "_limit", "_name", "_size", "_skip_lf", "failed")
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._limit = max_event_bytes
@@ -38,23 +38,68 @@ class SseParser:
         self._name = ""
         self._skip_lf = False  # the last byte seen was CR: an LF now belongs to it
         self._first_line = True
+        self._clean = True  # nothing is pending, and nothing has failed
         self.failed: str | None = None
 
     def feed(self, data: bytes) -> list[Event]:
         """Events completed by these bytes, in order (often none, or exactly one)."""
+        if not self._clean or b"\r" in data:
+            return self._feed_rest(data)
         # The hot case: one whole event in one read, nothing pending.
-        if (
-            data.startswith(b"data:")
-            and data.endswith(b"\n\n")
-            and not (self._buffer or self._data or self._name or self._skip_lf or self.failed)
-            and data.find(b"\n") == len(data) - 2
-            and b"\r" not in data
-            and len(data) <= self._limit
-        ):
+        last, line_end = len(data) - 2, data.find(b"\n")
+        if line_end == last and data.startswith(b"data:") and data.endswith(b"\n\n") and last <= self._limit:
             self._first_line = False
             value = data[6:-2] if data[5] == 32 else data[5:-2]
             return [Event(value)] if value else []
-        return self._feed_lines(data)
+        if line_end >= 0:
+            return self._feed_events(data)
+        if data:
+            self._clean = False
+            self._buffer += data
+            self._check_size(len(data))
+        return []
+
+    def _feed_rest(self, data: bytes) -> list[Event]:
+        """Something is pending, or lines end in CR."""
+        buffer = self._buffer
+        if not buffer or self._data or self._name or b"\n" not in data or b"\r" in data:
+            return self._feed_lines(data)
+        # A pending line holds no line end, so joining it costs each of its bytes once.
+        data = bytes(buffer) + data
+        buffer.clear()
+        self._clean = True
+        return self.feed(data)
+
+    def _feed_events(self, data: bytes) -> list[Event]:
+        """Nothing is pending: whole events of one `data` line, with or without an `event` line before it, go fast."""
+        events: list[Event] = []
+        start, size = 0, len(data)
+        while start < size:
+            end = data.find(b"\n\n", start)
+            event = self._whole(data, start, end) if end >= 0 else None
+            if event is None:
+                break
+            events.append(event)
+            start = end + 2
+        if start:
+            self._first_line = False
+        if start < size:
+            events += self._feed_lines(data[start:])
+        return events
+
+    def _whole(self, data: bytes, start: int, end: int) -> Event | None:
+        """The event between two places, if it is of the plain form and not too long; else None."""
+        name = ""
+        if data.startswith(b"event: ", start):
+            line_end = data.find(b"\n", start, end)
+            if line_end < 0 or line_end - start > min(_MAX_NAME_BYTES, self._limit):
+                return None
+            name = data[start + 7 : line_end].decode("utf-8", "replace")
+            start = line_end + 1
+        if end - start > self._limit or not data.startswith(b"data:", start) or data.find(b"\n", start, end) >= 0:
+            return None
+        value = data[start + 6 : end] if data.startswith(b" ", start + 5) else data[start + 5 : end]
+        return Event(value, name) if value else None
 
     def finish(self) -> list[Event]:
         """The end of the stream: an event that only lacks its last line ends."""
@@ -97,6 +142,7 @@ class SseParser:
         if not self.failed:
             self._buffer += data[start:] if start else data
             self._check_size(len(self._buffer))
+        self._clean = not (self._buffer or self._data or self._name or self._skip_lf or self.failed)
         return events
 
     def _check_size(self, line: int) -> None:

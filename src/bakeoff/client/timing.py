@@ -1,74 +1,56 @@
-"""When things happen: firing at instants, pacing, backing off, and how late the event loop is."""
+"""Pacing, backing off, and how late the event loop is."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Sequence
 
 from .clock import Clock
 
 _LAG_PERIOD_NS = 10_000_000
-_MAX_LAG_SAMPLES = 8192
+_MAX_SAMPLES = 8192
 _MAX_BACKOFF_S = 60.0
 
 
-class Metronome:
-    """Calls back into an event loop at given instants, each to within about 0.1 ms on a quiet machine.
+class Thinned:
+    """Values of which at most 8192 are kept: when full, every second one is dropped, and from then on every second one
+    is taken. So quantiles of a long series cost little, and every part of it has the same weight."""
 
-    Event loops time to the millisecond (epoll), which would show as up to 1 ms of delay in every open-loop request;
-    a sleeping thread is woken by the kernel's fine timers, and costs nothing while it waits.
-    """
+    __slots__ = ("_skip", "_stride", "values")
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        clock: Clock,
-        ticks: Sequence[tuple[int, Callable[[], None]]],
-    ) -> None:
-        """`ticks`: (instant on the clock [ns], callback), in the order of time."""
-        self._loop = loop
-        self._clock = clock
-        self._ticks = ticks
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="bakeoff-metronome", daemon=True)
+    def __init__(self) -> None:
+        self.values: list[int] = []
+        self._stride = 1
+        self._skip = 1
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """No callback is posted after this returns."""
-        self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        for instant, callback in self._ticks:
-            while (left := instant - self._clock.monotonic_ns()) > 0:
-                if self._stop.wait(left / 1e9):
-                    return
-            if self._stop.is_set():
-                return
-            try:
-                self._loop.call_soon_threadsafe(callback)
-            except RuntimeError:  # the loop is closed
-                return
+    def note(self, value: int) -> None:
+        """Takes one value in."""
+        self._skip -= 1
+        if self._skip:
+            return
+        self._skip = self._stride
+        self.values.append(value)
+        if len(self.values) >= _MAX_SAMPLES:
+            # The last one of each pair stays: the next one taken is then a whole stride away.
+            del self.values[0::2]
+            self._stride *= 2
+            self._skip = self._stride
 
 
 class LagMeter:
     """How late the event loop runs a timer of 10 ms: a late loop stamps late.
 
-    Values are ns, never negative, with the timer's own resolution (about 1 ms) in them. At most 8192 are kept: when
-    full, every second one is dropped, and from then on every second one is taken.
+    Values are ns, never negative, with the timer's own resolution (about 1 ms) in them.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._due_ns = 0
-        self._stride = 1
-        self._tick = 0
         self._handle: asyncio.TimerHandle | None = None
-        self.values: list[int] = []
+        self._seen = Thinned()
+
+    @property
+    def values(self) -> list[int]:
+        return self._seen.values
 
     def start(self) -> None:
         self._arm()
@@ -80,13 +62,7 @@ class LagMeter:
 
     def note(self, late_ns: int) -> None:
         """Takes one value in."""
-        self._tick += 1
-        if self._tick % self._stride:
-            return
-        self.values.append(max(0, late_ns))
-        if len(self.values) >= _MAX_LAG_SAMPLES:
-            del self.values[1::2]
-            self._stride *= 2
+        self._seen.note(max(0, late_ns))
 
     def _arm(self) -> None:
         self._due_ns = self._clock.monotonic_ns() + _LAG_PERIOD_NS
