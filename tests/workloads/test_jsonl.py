@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from bakeoff.model import Api, BlockSize, Load, Prompts, Workload
 from bakeoff.workloads import JsonlPrompts, Prompt, PromptFactory, WorkloadError
-from bakeoff.workloads.jsonl import MAX_LINE_BYTES, Sampler
+from bakeoff.workloads.lines import MAX_LINE_BYTES
+from bakeoff.workloads.windows import Sampler
 
 from .tokenizers import Toy, pieces
 
@@ -47,9 +48,9 @@ def test_all_three_forms_are_read(tmp_path: Path) -> None:
     chat, completions = JsonlPrompts(path, "chat"), JsonlPrompts(path, "completions")
     assert len(chat) == 3
     assert [chat.entry(n).text for n in range(3)] == ["one", "zwei €", "Be brief.\n\nHi"]
-    assert chat.entry(1).output_tokens == 5
-    assert chat.entry(2).messages == messages
-    assert completions.entry(2).messages is None
+    assert chat.entry(1).turns[0].output_tokens == 5
+    assert chat.entry(2).turns[0].messages == messages
+    assert completions.entry(2).text == chat.entry(2).text
 
 
 def test_a_byte_order_mark_and_crlf_are_no_obstacle(tmp_path: Path) -> None:

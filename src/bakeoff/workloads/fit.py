@@ -1,4 +1,7 @@
-"""Makes synthetic texts exactly as long as asked, by any tokenizer, without knowing how it splits."""
+"""Makes synthetic texts exactly as long as asked, by any tokenizer, without knowing how it splits.
+
+Without a tokenizer their length is estimated: a piece of our text is one token in most vocabularies.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .text import TextStream
-from .tokens import Tokenizer
+from .tokens import TOKENS_PER_PIECE, Tokenizer
 
 # The first steps follow the slope and nearly always hit; then bisection, which halves the bracket each time.
 _SLOPE_STEPS = 6
@@ -21,11 +24,15 @@ _ENDINGS = (
 
 @dataclass
 class Draft:
-    """One text on its way to `target` tokens: a prefix, then pieces of a stream, then perhaps an ending."""
+    """One text on its way to `target` tokens: a prefix, then pieces of a stream, then perhaps an ending.
+
+    prefix_tokens: about how many of the tokens the prefix takes.
+    """
 
     prefix: str
     stream: TextStream
     target: int
+    prefix_tokens: int = 0
     pieces: int = 0
     low: int = -1  # most pieces known to give too few tokens (−1: none known)
     high: int | None = None  # fewest pieces known to give too many
@@ -40,7 +47,12 @@ class Draft:
 
     def _cut(self, pieces: int) -> str:
         text = self.stream.text(pieces)
-        return text if self.prefix else text.lstrip()
+        return text if self.prefix and not self.prefix.endswith("\n") else text.lstrip()
+
+    def estimate(self) -> None:
+        """Takes as many pieces as are probably needed, uncounted."""
+        self.body = self._cut(max(0, round((self.target - self.prefix_tokens) / TOKENS_PER_PIECE)))
+        self.tokens, self.done = self.target, True
 
     def learn(self, tokens: int, step: int) -> None:
         """Takes in the count of `candidate()` and chooses the next number of pieces."""
@@ -100,14 +112,18 @@ class Draft:
         return fits, tokens if fits else -tokens
 
 
-async def fit(drafts: Sequence[Draft], tokenizer: Tokenizer) -> None:
+async def fit(drafts: Sequence[Draft], tokenizer: Tokenizer | None) -> None:
     """Brings every draft to its exact target, or (where the tokenizer allows none) to the nearest below.
 
     All drafts advance together, so that one step costs one batch. Afterwards `done` tells whether it is exact.
+    Without a tokenizer, all are estimated.
     """
+    if tokenizer is None:
+        for draft in drafts:
+            draft.estimate()
+        return
     for draft in drafts:
-        prefix_guess = len(draft.prefix.split())
-        draft.pieces = max(0, draft.target - prefix_guess)
+        draft.pieces = max(0, draft.target - draft.prefix_tokens)
     for step in range(_MAX_STEPS):
         open_drafts = [draft for draft in drafts if not draft.done and not draft.bracketed]
         if not open_drafts:

@@ -1,7 +1,10 @@
 """Arrival schedules for open-loop load: when each request *should* leave, decided before the block starts.
 
-Poisson arrivals have independent exponential gaps with mean 1 ÷ rate (their counts per window have dispersion 1);
-constant arrivals are exactly 1 ÷ rate apart. One seed gives one schedule, so every arm gets the same one.
+Poisson arrivals have independent exponential gaps with mean 1 ÷ rate (their counts per window have dispersion 1).
+Gamma arrivals have independent gaps of the same mean with shape `burstiness`: the gaps' coefficient of variation is
+1 ÷ √shape, and counts over long windows have dispersion 1 ÷ shape (D. R. Cox, Renewal Theory, 1962), so that 1 is
+Poisson and less is burstier. Constant arrivals are exactly 1 ÷ rate apart. One seed gives one schedule, so every arm
+gets the same one. A trace's own times are not drawn: its prompts know them.
 """
 
 from __future__ import annotations
@@ -22,13 +25,16 @@ def draw_schedule(
 ) -> tuple[int, ...]:
     """Offsets [ns] from the start of the block, ascending; `level` is the rate [requests/s].
 
-    Give either `count` (that many arrivals) or `seconds` (all arrivals in [0, seconds); with Poisson arrivals their
+    Give either `count` (that many arrivals) or `seconds` (all arrivals in [0, seconds); with random arrivals their
     number is itself random, and may be zero). A longer schedule of the same seed starts with the shorter one.
-    Constant arrivals start at 0; a Poisson process has its first arrival after an exponential gap like any other.
-    Raises UsageError for a closed loop, a rate that is not positive, or an absurd size.
+    Constant arrivals start at 0; a random process has its first arrival after a gap like any other.
+    Raises UsageError for a closed loop or a replay, a rate that is not positive, or an absurd size.
     """
     if load.kind != "open":
-        raise UsageError("a closed loop has no arrival schedule", remedy="ask for a schedule only where a rate is set")
+        what = "a closed loop has" if load.kind == "closed" else "a replay has a trace's times, and"
+        raise UsageError(f"{what} no arrival schedule", remedy="ask for a schedule only where a rate is set")
+    if load.arrivals == "gamma" and not 0 < load.burstiness < float("inf"):
+        raise UsageError(f"a burstiness of {load.burstiness!r} is not possible", remedy="give a positive number")
     if not 0 < level < float("inf"):
         raise UsageError(f"an arrival rate of {level!r} requests/s is not possible", remedy="give a positive rate")
     if (count is None) == (seconds is None):
@@ -41,7 +47,8 @@ def draw_schedule(
         )
     if load.arrivals == "constant":
         return _constant(level, count, seconds)
-    return _poisson(level, count, seconds, seed)
+    shape = load.burstiness if load.arrivals == "gamma" else 1.0
+    return _renewal(level, shape, (count, seconds), seed)
 
 
 def _constant(rate: float, count: int | None, seconds: float | None) -> tuple[int, ...]:
@@ -55,21 +62,26 @@ def _constant(rate: float, count: int | None, seconds: float | None) -> tuple[in
     return tuple(offset for offset in offsets if offset < end_ns)
 
 
-def _poisson(rate: float, count: int | None, seconds: float | None, seed: int) -> tuple[int, ...]:
+def _renewal(rate: float, shape: float, size: tuple[int | None, float | None], seed: int) -> tuple[int, ...]:
     import numpy as np
 
     rng = np.random.Generator(np.random.PCG64(seed))
+
+    def unit_gaps(number: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Gaps of mean 1; shape 1 is exponential."""
+        return rng.standard_exponential(number) if shape == 1.0 else rng.standard_gamma(shape, number) / shape
+
+    count, seconds = size
     if count is not None:
-        arrivals = np.cumsum(rng.standard_exponential(count)) / rate
+        arrivals = np.cumsum(unit_gaps(count)) / rate
     else:
         end = seconds or 0.0
         mean = rate * end
         # Mean + 6 standard deviations almost always suffices; else draw on. The generator's stream is sequential,
         # so drawing in pieces changes nothing.
-        unit = np.cumsum(rng.standard_exponential(int(mean + 6 * mean**0.5) + 16))
+        unit = np.cumsum(unit_gaps(int(mean + 6 * (mean / min(1.0, shape)) ** 0.5) + 16))
         while unit[-1] < mean:
-            more = rng.standard_exponential(1024)
-            unit = np.concatenate((unit, unit[-1] + np.cumsum(more)))
+            unit = np.concatenate((unit, unit[-1] + np.cumsum(unit_gaps(1024))))
         arrivals = unit / rate
         arrivals = arrivals[arrivals < end]
     return tuple(int(ns) for ns in np.rint(arrivals * 1e9))

@@ -24,3 +24,10 @@ class Tokenizer(Protocol):
 def estimate_tokens(text: str) -> int:
     """A rough number of tokens (at least 1), for servers without a tokenizer."""
     return max(1, round(len(text.encode("utf-8", "surrogatepass")) / BYTES_PER_TOKEN))
+
+
+async def count_or_estimate(tokenizer: Tokenizer | None, texts: Sequence[str]) -> list[int]:
+    """Tokens of each text: counted, or estimated where there is no tokenizer."""
+    if tokenizer is None:
+        return [estimate_tokens(text) for text in texts]
+    return await tokenizer.count(texts)
