@@ -1,0 +1,105 @@
+"""The difference of two traces as a section of a page, and as a page of its own: no script, everything escaped."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from ..traces.diff_types import Row, TraceDiff
+from ..traces.diff_words import amount
+from .html_element import Markup, h
+from .trace_diff_words import band_text, evidence_lines, number, share, signed
+
+# Nothing may be fetched or run, whatever a hostile text managed to become.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_HEADS = ("", "base ms", "candidate ms", "change ms", "of the gap")
+
+
+def render_trace_diff_html(diff: TraceDiff) -> str:
+    """A self-contained page."""
+    sources = " → ".join(" + ".join(side) or "?" for side in diff.sources)
+    page = h(
+        "html",
+        {"lang": "en"},
+        h(
+            "head",
+            None,
+            h("meta", {"charset": "utf-8"}),
+            h("meta", {"http-equiv": "Content-Security-Policy", "content": _POLICY}),
+            h("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
+            h("meta", {"name": "color-scheme", "content": "light dark"}),
+            h("meta", {"name": "referrer", "content": "no-referrer"}),
+            h("title", None, f"{sources} · trace"),
+            Markup(f"<style>{files(__package__).joinpath('html.css').read_text(encoding='utf-8')}</style>"),
+        ),
+        h(
+            "body",
+            None,
+            h(
+                "header",
+                {"class": "hero"},
+                h("p", {"class": "eyebrow"}, h("b", None, "Bakeoff"), " · traces · ", sources),
+                h("h1", {"class": "long"}, _headline(diff)),
+                h("ul", {"class": "reasons"}, h("li", None, diff.alignment)),
+            ),
+            h("main", None, trace_diff_section(diff)),
+            h("footer", None, "Bakeoff"),
+        ),
+    )
+    return f"<!doctype html>\n{page}\n"
+
+
+def _headline(diff: TraceDiff) -> str:
+    if diff.gap_ms == 0:
+        return "No gap"
+    size = amount(abs(diff.gap_ms), diff.unit).removeprefix("+")
+    return f"The candidate is {size} {'slower' if diff.gap_ms > 0 else 'faster'}"
+
+
+def trace_diff_section(diff: TraceDiff, title: str = "Where the gap sits") -> Markup:
+    """The rows with bars, the evidence folded under each, the residual, what to know."""
+    most = max((abs(row.ms) for row in (*diff.rows, *diff.residual)), default=0.0)
+    unit = "" if diff.unit == "trace" else f" per {diff.unit}"
+    told = f"{number(diff.base_ms)} → {number(diff.candidate_ms)} ms{unit}: {amount(diff.gap_ms)}. "
+    band = f" {band_text(diff.band)}." if diff.band else ""
+    rest = h(
+        "tr",
+        None,
+        h("th", {"scope": "row"}, "residual (cause not told)"),
+        *(h("td", None, text) for text in ("", "", signed(diff.residual_ms), share(diff.residual_ms, diff.gap_ms))),
+    )
+    return h(
+        "section",
+        {"class": "trace-diff"},
+        h("h2", None, title),
+        h("p", None, h("strong", None, diff.cause)),
+        h("p", {"class": "about"}, f"{told}{diff.alignment}.{band}"),
+        h(
+            "div",
+            {"class": "scroll"},
+            h(
+                "table",
+                {"class": "plain"},
+                h("thead", None, h("tr", None, [h("th", {"scope": "col"}, head) for head in _HEADS])),
+                h("tbody", None, [_row(row, diff, most) for row in diff.rows], rest),
+            ),
+        ),
+        h("ul", {"class": "warnings"}, [h("li", {"class": "note"}, note) for note in diff.notes])
+        if diff.notes
+        else None,
+    )
+
+
+def _row(row: Row, diff: TraceDiff, most: float) -> Markup:
+    part = 100 * abs(row.ms) / most if most else 0.0
+    color = "var(--bad)" if row.ms > 0 else "var(--good)"
+    bar = h("div", {"aria-hidden": "true", "style": f"height:4px;width:{part:.1f}%;background:{color}"})
+    evidence = [h("div", {"class": "about"}, line) for line in evidence_lines(row)]
+    return h(
+        "tr",
+        None,
+        h("th", {"scope": "row"}, h("details", None, h("summary", None, row.label), evidence)),
+        h("td", None, number(row.base_ms)),
+        h("td", None, number(row.candidate_ms)),
+        h("td", None, signed(row.ms), bar),
+        h("td", None, share(row.ms, diff.gap_ms)),
+    )

@@ -1,0 +1,56 @@
+"""How the difference of two traces is written: one place for the terminal and the page."""
+
+from __future__ import annotations
+
+from ..traces.diff_types import Band, Counted, Row, TraceDiff
+
+_SMALL = 0.005  # of the gap, or of a fiftieth of the longer span where the gap is smaller
+_NAME = 100
+
+
+def number(ms: float) -> str:
+    """``283.7``, ``0.038``: milliseconds without their unit."""
+    return f"{ms:,.1f}" if abs(ms) >= 100 else f"{ms:,.3f}"
+
+
+def signed(ms: float) -> str:
+    """``−280.9``, ``+0.038``: a change in milliseconds."""
+    return (f"{ms:+,.1f}" if abs(ms) >= 100 else f"{ms:+,.3f}").replace("-", "−")
+
+
+def share(ms: float, gap: float) -> str:
+    """``107 %`` of the gap; nothing where there is no gap."""
+    if not gap:
+        return ""
+    rounded = round(100 * ms / gap)  # an integer: no "−0 %"
+    return f"{rounded:,} %".replace("-", "−")
+
+
+def band_text(band: Band | None) -> str:
+    """``95 % band [−355, −34.6] over 6 and 6 steps``."""
+    if band is None:
+        return ""
+    return f"{band.confidence * 100:g} % band [{signed(band.low)}, {signed(band.high)}] over {band.basis}"
+
+
+def large_rows(diff: TraceDiff, most: int) -> list[Row]:
+    """The rows worth a line of their own."""
+    least = _SMALL * max(abs(diff.gap_ms), 0.02 * max(diff.base_ms, diff.candidate_ms))
+    return [row for row in diff.rows[:most] if abs(row.ms) >= least]
+
+
+def evidence_lines(row: Row) -> list[str]:
+    """What was counted on each side, in words."""
+    lines = [f"{name}: {_counted(side)}" for name, side in (("base", row.base), ("candidate", row.candidate))]
+    return [*lines, band_text(row.band)] if row.band is not None else lines
+
+
+def _counted(side: Counted) -> str:
+    if not side.events:
+        return "none"
+    told = f"{side.events:,}, {side.mean_us or 0.0:,.1f} µs each on average"
+    if side.range_ms is not None:
+        start, end = side.range_ms
+        told += f"; the longest lasts {side.longest_ms:,.3f} ms, at {start:,.3f} to {end:,.3f} ms of the trace"
+    names = "; ".join(f"{e.name[:_NAME]} ({e.count:,}×, {number(e.ms)} ms)" for e in side.examples)
+    return f"{told}: {names}" if names else told

@@ -1,0 +1,197 @@
+"""A trace report as one self-contained page: static SVG, no script, nothing fetched, everything escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+
+from ..traces.breakdown import DeviceTimes, TraceReport
+from ..traces.section import Section
+from .html_element import Markup, h
+from .trace_cells import cause_text, cell_text, milliseconds, percent
+
+# Nothing may be fetched or run, whatever a hostile text managed to become.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_COLORS = 6
+_WIDTH, _HEIGHT = 1000, 34
+_NAME, _SHORT = 90, 24
+_SWATCH = "display:inline-block;width:.7rem;height:.7rem;margin-right:.3rem;border-radius:.15rem;"
+
+
+def render_trace_html(report: TraceReport) -> str:
+    """The page."""
+    title = f"{report.source or 'trace'} · trace"
+    shown = [_device(device) for device in report.devices]
+    page = h(
+        "html",
+        {"lang": "en"},
+        h(
+            "head",
+            None,
+            h("meta", {"charset": "utf-8"}),
+            h("meta", {"http-equiv": "Content-Security-Policy", "content": _POLICY}),
+            h("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
+            h("meta", {"name": "color-scheme", "content": "light dark"}),
+            h("meta", {"name": "referrer", "content": "no-referrer"}),
+            h("title", None, title),
+            Markup(f"<style>{files(__package__).joinpath('html.css').read_text(encoding='utf-8')}</style>"),
+        ),
+        h(
+            "body",
+            None,
+            _hero(report),
+            h("main", None, _notes(report.notes), shown, [_section(section) for section in report.sections]),
+            h("footer", None, f"Bakeoff · {report.format}"),
+        ),
+    )
+    return f"<!doctype html>\n{page}\n"
+
+
+def _hero(report: TraceReport) -> Markup:
+    total = report.total
+    if report.devices:
+        cause, worst = max(total.idle_ms_by_cause.items(), key=lambda item: item[1])
+        headline = f"The device was idle {percent(total.idle_pct)} of {milliseconds(total.span_ms)}"
+        reason = f"Most of it, {milliseconds(worst)}, by cause {cause}: {cause_text(cause)}." if worst else ""
+    else:
+        headline, reason = "No GPU events: the host's side alone", ""
+    facts = [report.format, *dict.fromkeys(device.name for device in report.devices if device.name)]
+    facts += [f"{total.gpu_events:,} GPU events", f"{report.host_events:,} host events", f"{report.steps:,} steps"]
+    if report.rank is not None:
+        facts.append(f"rank {report.rank}")
+    return h(
+        "header",
+        {"class": "hero"},
+        h("p", {"class": "eyebrow"}, h("b", None, "Bakeoff"), " · trace · ", report.source),
+        h("h1", {"class": "long"}, headline),
+        h("ul", {"class": "reasons"}, h("li", None, reason)) if reason else None,
+        h("ul", {"class": "facts"}, [h("li", None, fact) for fact in facts]),
+    )
+
+
+def _notes(notes: Sequence[str]) -> Markup | None:
+    if not notes:
+        return None
+    return h(
+        "section",
+        {"id": "notes"},
+        h("h2", None, "What to know"),
+        h("ul", {"class": "warnings"}, [h("li", {"class": "note"}, note) for note in notes]),
+    )
+
+
+def _device(times: DeviceTimes) -> Markup:
+    """One device: a bar of its span, a bar of its kernel time, and the figures of both."""
+    busy_and_idle = {"busy": times.busy_ms, **{f"idle: {k}": v for k, v in times.idle_ms_by_cause.items() if v}}
+    rows = [
+        ("span", times.span_ms, None, "first GPU event's start to the last one's end"),
+        ("busy", times.busy_ms, times.span_ms, "union of kernels, copies and memsets"),
+        ("idle", times.idle_ms, times.span_ms, ""),
+        *((f"idle: {k}", v, times.span_ms, cause_text(k)) for k, v in times.idle_ms_by_cause.items() if v),
+        *((f"host late: {k}", v, times.span_ms, "") for k, v in times.host_idle_ms_by_activity.items() if v),
+        ("union of kernels", times.kernel_union_ms, times.span_ms, "computational efficiency"),
+    ]
+    body = [
+        h("tr", None, h("th", {"scope": "row"}, name), _td(milliseconds(ms)), _td(_of(ms, whole)), h("td", None, text))
+        for name, ms, whole, text in rows
+    ]
+    ranked = dict(sorted(times.kernel_ms_by_category.items(), key=lambda item: -item[1]))
+    return h(
+        "section",
+        {"id": f"device-{times.device}"},
+        h("h2", None, f"Device {times.device}", f" · {times.name}" if times.name else None),
+        _bar(busy_and_idle, f"Time of device {times.device}"),
+        h("div", {"class": "scroll"}, h("table", {"class": "plain narrow"}, h("tbody", None, body))),
+        h("h3", None, f"Kernels by category: {milliseconds(times.kernel_ms)} summed"),
+        _bar(ranked, "Kernel time by category"),
+    )
+
+
+def _of(part: float, whole: float | None) -> str:
+    return percent(100 * part / whole) if whole else ""
+
+
+def _td(text: str) -> Markup:
+    return h("td", None, text)
+
+
+def _bar(parts: Mapping[str, float], title: str) -> Markup | None:
+    """A stacked bar with its legend; the parts in the order given."""
+    total = sum(parts.values())
+    if total <= 0:
+        return None
+    shapes, legend, at = [], [], 0.0
+    for index, (name, value) in enumerate(parts.items()):
+        width = _WIDTH * value / total
+        color = f"var(--arm-{index % _COLORS})"
+        # The round of colours starts anew after six: the second round is paler.
+        opacity = "1" if index < _COLORS else "0.45"
+        shapes.append(
+            h(
+                "rect",
+                {
+                    "x": f"{at:.2f}",
+                    "y": "0",
+                    "width": f"{width:.2f}",
+                    "height": str(_HEIGHT),
+                    "fill": color,
+                    "opacity": opacity,
+                },
+                h("title", None, f"{name}: {milliseconds(value)}, {percent(100 * value / total)}"),
+            )
+        )
+        legend.append(
+            h(
+                "li",
+                None,
+                h("span", {"style": f"{_SWATCH}background:{color};opacity:{opacity}", "aria-hidden": "true"}),
+                f" {name} {milliseconds(value)} · {percent(100 * value / total)}",
+            )
+        )
+        at += width
+    drawing = h(
+        "svg",
+        {
+            "class": "chart wide",
+            "role": "img",
+            "viewBox": f"0 0 {_WIDTH} {_HEIGHT}",
+            "preserveAspectRatio": "none",
+            "height": str(_HEIGHT),
+        },
+        h("title", None, title),
+        shapes,
+    )
+    return h("figure", None, drawing, h("ul", {"class": "facts"}, legend))
+
+
+def _section(section: Section) -> Markup | None:
+    if not section.rows:
+        return None
+    heads = [h("th", {"scope": "col"}, column.title) for column in section.columns]
+    body = [
+        h(
+            "tr",
+            None,
+            [_cell(cell_text(value, column.kind)) for value, column in zip(row, section.columns, strict=True)],
+        )
+        for row in section.rows
+    ]
+    return h(
+        "section",
+        {"id": section.name},
+        h("h2", None, section.title),
+        h("p", {"class": "about"}, section.counted),
+        h(
+            "div",
+            {"class": "scroll"},
+            h("table", {"class": "plain"}, h("thead", None, h("tr", None, heads)), h("tbody", None, body)),
+        ),
+        [h("p", {"class": "about"}, note) for note in section.notes],
+    )
+
+
+def _cell(text: str) -> Markup:
+    """A long text (a kernel's name) is cut; the whole one is its title."""
+    if len(text) <= _NAME:
+        return h("td", {"style": "white-space:nowrap"} if len(text) <= _SHORT else None, text)
+    return h("td", {"title": text}, f"{text[:_NAME]}…")
