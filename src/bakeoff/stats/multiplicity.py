@@ -26,6 +26,22 @@ def holm(p_values: Vector) -> NDArray[np.float64]:
     return _unsort(adjusted, order)
 
 
+def holm_levels(p_values: Vector, alpha: float) -> NDArray[np.float64]:
+    """The level that Holm's procedure tests each question at, given all p-values.
+
+    The k-th smallest p is tested at alpha/(m − k + 1) as long as all smaller ones are rejected; where one is not, it
+    and all larger ones are held to its level. An interval of 1 − that level excludes the null exactly where Holm
+    rejects it.
+    """
+    p = finite_vector(p_values)
+    order = np.argsort(p, kind="stable")
+    steps = alpha / (p.size - np.arange(p.size))
+    kept = np.flatnonzero(p[order] > steps)
+    if kept.size:
+        steps[kept[0] :] = steps[kept[0]]
+    return _unsort(steps, order)
+
+
 def benjamini_hochberg(p_values: Vector) -> NDArray[np.float64]:
     """Adjusted p-values, false discovery rate (Benjamini and Hochberg 1995)."""
     p = finite_vector(p_values)

@@ -14,6 +14,7 @@ from scipy import stats
 
 from ..model import Interval
 from .checks import finite_vector
+from .strata import Labels, summarise
 
 Vector = NDArray[np.float64] | Sequence[float]
 
@@ -24,27 +25,38 @@ _EXACT_FLIP_PAIRS = 14
 _FLIP_SAMPLES = 20_000
 
 
-def t_interval(values: Vector, alpha: float) -> Interval:
+def t_multiplier(n: float, alpha: float, freedom: int | None = None) -> float:
+    """Half-width of Student's interval in units of the sd. n and freedom as for `anytime.multiplier`."""
+    free = int(n) - 1 if freedom is None else freedom
+    return float(stats.t.ppf(1 - alpha / 2, free)) / math.sqrt(n) if free >= 1 else math.inf
+
+
+def t_interval(values: Vector, alpha: float, strata: Labels | None = None) -> Interval:
     """Mean with Student's t interval at level 1 − alpha, in the unit of `values` (shape (n,)). n < 2: no bounds."""
-    x = finite_vector(values)
-    if x.size == 0:
+    mean, sd, n, freedom = summarise(values, strata)
+    if n == 0:
         return Interval(point=None)
-    mean = float(x.mean())
-    if x.size < 2:
+    if freedom < 1:
         return Interval(point=mean)
-    half = float(stats.t.ppf(1 - alpha / 2, x.size - 1)) * float(x.std(ddof=1)) / math.sqrt(x.size)
+    half = t_multiplier(n, alpha, freedom) * sd
     return Interval(point=mean, low=mean - half, high=mean + half)
 
 
-def t_p_value(values: Vector) -> float:
-    """Two-sided p of mean 0. 1.0 for fewer than two values or all zero; 0.0 for a constant that is not zero."""
-    x = finite_vector(values)
-    if x.size < 2:
-        return 1.0
-    mean, sd = float(x.mean()), float(x.std(ddof=1))
+def t_tails(values: Vector, null: float = 0.0, strata: Labels | None = None) -> tuple[float, float]:
+    """One-sided p of (mean ≤ null, mean ≥ null). (1, 1) for fewer than two values."""
+    mean, sd, n, freedom = summarise(values, strata)
+    if freedom < 1:
+        return 1.0, 1.0
+    away = mean - null
     if sd == 0.0:
-        return 1.0 if mean == 0.0 else 0.0
-    return float(2 * stats.t.sf(abs(mean) / (sd / math.sqrt(x.size)), x.size - 1))
+        return (1.0, 1.0) if away == 0.0 else (0.0, 1.0) if away > 0 else (1.0, 0.0)
+    t = away / (sd / math.sqrt(n))
+    return float(stats.t.sf(t, freedom)), float(stats.t.cdf(t, freedom))
+
+
+def t_p_value(values: Vector, strata: Labels | None = None) -> float:
+    """Two-sided p of mean 0. 1.0 for fewer than two values or all zero; 0.0 for a constant that is not zero."""
+    return min(1.0, 2 * min(t_tails(values, 0.0, strata)))
 
 
 def sign_flip_p_value(values: Vector, seed: int = 0) -> float:
@@ -64,25 +76,29 @@ def sign_flip_p_value(values: Vector, seed: int = 0) -> float:
     return (hits + 1) / (_FLIP_SAMPLES + 1)  # the observed assignment is one of the possible ones
 
 
-def wilcoxon_p_value(values: Vector) -> float:
-    """Two-sided signed-rank p. Zeros are dropped, ties get mid-ranks; exact (conditional on the ties) to 60 pairs."""
-    x = finite_vector(values)
+def wilcoxon_tails(values: Vector, null: float = 0.0) -> tuple[float, float]:
+    """One-sided signed-rank p of (centre ≤ null, centre ≥ null). Values equal to `null` are dropped, ties get
+    mid-ranks; exact (conditional on the ties) to 60 pairs. (1, 1) where nothing is left."""
+    x = finite_vector(values) - null
     x = x[x != 0]
     n = x.size
     if n == 0:
-        return 1.0
+        return 1.0, 1.0
     ranks = stats.rankdata(np.abs(x))
     positive = float(ranks[x > 0].sum())
     if n <= _EXACT_RANK_PAIRS:
         doubled = np.rint(2 * ranks).astype(int)  # mid-ranks are multiples of one half
         cumulative = np.cumsum(_sum_distribution(doubled))
         at = round(2 * positive)
-        lower = float(cumulative[at])
         upper = 1.0 - (float(cumulative[at - 1]) if at > 0 else 0.0)
-        return min(1.0, 2 * min(lower, upper))
-    sd = math.sqrt(float((ranks**2).sum()) / 4)
-    z = abs(positive - float(ranks.sum()) / 2) / sd
-    return float(2 * stats.norm.sf(z))
+        return max(0.0, upper), min(1.0, float(cumulative[at]))
+    z = (positive - float(ranks.sum()) / 2) / math.sqrt(float((ranks**2).sum()) / 4)
+    return float(stats.norm.sf(z)), float(stats.norm.cdf(z))
+
+
+def wilcoxon_p_value(values: Vector) -> float:
+    """Two-sided signed-rank p of centre 0 (twice the smaller tail). 1.0 without a value that is not 0."""
+    return min(1.0, 2 * min(wilcoxon_tails(values)))
 
 
 def hodges_lehmann(values: Vector, alpha: float) -> Interval:
