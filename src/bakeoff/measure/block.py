@@ -8,17 +8,18 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..client import ClientBlock, ClosedLoop, HttpClient, OpenLoop, PreparedRequest, run_requests
+from ..client import ClientBlock, ClosedLoop, OpenLoop, PreparedRequest, run_requests
 from ..errors import EngineError
 from ..model import Block, Experiment, RequestRecord, Sample, Workload
-from ..workloads import derive_seed, draw_schedule
-from .counters import read_cache_counters
-from .health import block_energy, block_health
+from .counting import BlockCounters, whole
+from .energy import window_energy
+from .health import block_health, block_memory
 from .machine import usable_cores
 from .plan import Step
 from .progress import Progress
 from .prompting import PromptSources, count_missing
 from .residents import Resident, Residents
+from .sending import Sending
 from .telemetry import Telemetry
 from .warming import Warmer, death, timeouts_of
 
@@ -46,7 +47,8 @@ class BlockMeasurer:
     def __init__(self, experiment: Experiment, residents: Residents, telemetry: Telemetry, progress: Progress) -> None:
         self._experiment = experiment
         self.prompts = PromptSources(experiment)
-        self.warmer = Warmer(experiment, residents, self.prompts)
+        self.sending = Sending(usable_cores())
+        self.warmer = Warmer(experiment, residents, self.prompts, self.sending)
         self._telemetry = telemetry
         self._progress = progress
 
@@ -58,31 +60,40 @@ class BlockMeasurer:
         *,
         deadline_ns: int | None,
         on_request: Callable[[RequestRecord], None],
+        workload: Workload | None = None,
     ) -> MeasuredBlock:
-        """Warms the cell if this start has not seen it, then measures. Raises EngineError when nothing answers."""
-        workload = self._experiment.workload(step.cell.workload)
+        """Warms the cell if this start has not seen it, then measures. Raises EngineError when nothing answers.
+
+        workload: in place of the experiment's own (a probe has blocks of another size).
+        """
+        workload = workload or self._experiment.workload(step.cell.workload)
         self._progress.phase(f"warming up {step.variant} · {step.cell.key}")
         warmup = await self.warmer.prepare(resident, step, workload, deadline_ns)
         _, stable, typical_s = resident.warm[step.cell.key]
-        count = _request_count(workload, step, typical_s)
+        offsets = self.prompts.schedule(workload, step.cell, step.round)
         endpoint = resident.server.endpoint
         prepared = await self.prompts.block(
             endpoint,
             workload,
             round=step.round,
             variant=step.variant,
-            visit=f"{step.kind}/{step.cell.key}",
-            count=count,
+            # The block's own number: one that is measured again must not find its first try in the cache.
+            visit=f"{step.kind}/{step.cell.key}/{block_id}",
+            count=_request_count(workload, step, typical_s),
+            starts=None if offsets is None else len(offsets),
         )
-        load, prepared, end_ns = self._load(workload, step, prepared)
+        load, end_ns = _load(workload, step, prepared, offsets)
+        await self.sending.prepare(step, local=resident.server.pid is not None)
         self._progress.block_started(step, 0 if end_ns else len(prepared))
-        client, samples, cache, died = await self._run(
+        client, samples, counters, died = await self._run(
             resident, prepared, load, _earliest(end_ns, deadline_ns), deadline_ns, on_request
         )
         if deadline_ns is not None and client.ended_ns > deadline_ns:
             raise OutOfTime  # what is cut short is no block: its requests would be the easy ones
         if died is None:
             await count_missing(endpoint, client.records)
+        window = steady_window(client, step, round(workload.load.ramp_s * 1e9))
+        energy = window_energy(samples, window)
         block = Block(
             id=block_id,
             round=step.round,
@@ -95,39 +106,26 @@ class BlockMeasurer:
             started_ns=client.started_ns,
             ended_ns=client.ended_ns,
             wall=time.time() - (time.monotonic_ns() - client.started_ns) / 1e9,
-            window_ns=steady_window(client, step),
+            window_ns=window,
             requests=len(client.records),
             errors=sum(r.error is not None for r in client.records),
             warmup_requests=len(warmup),
             warmup_stable=stable,
-            cache_hit_tokens=cache[0],
-            cache_query_tokens=cache[1],
-            energy_j=block_energy(samples, client.started_ns, client.ended_ns),
-            health=block_health(client.records, samples, client.loop_lag_ns, usable_cores()),
-            nonce=(prepared[0].prompt or "")[:_NONCE_SHOWN] if prepared and workload.cache == "unique" else None,
+            cache_hit_tokens=whole(counters.get("cache_hit_tokens")),
+            cache_query_tokens=whole(counters.get("cache_query_tokens")),
+            counters=counters,
+            energy_j=energy.joules,
+            energy_by=energy.by_device,
+            idle_w=self._telemetry.idle_w,
+            memory=block_memory(samples),
+            health=block_health(client, samples, usable_cores()),
+            nonce=(prepared[0].prompt or "")[:_NONCE_SHOWN] if prepared and workload.cache != "shared" else None,
             notes=(
                 *self.prompts.of(workload).notes,
                 *((f"the server ended during this block: {died.message}",) if died else ()),
             ),
         )
         return MeasuredBlock(block, client.records, samples, warmup, died)
-
-    def _load(
-        self, workload: Workload, step: Step, prepared: list[PreparedRequest]
-    ) -> tuple[ClosedLoop | OpenLoop, list[PreparedRequest], int | None]:
-        """The load of a block, the requests it can use, and when it stops to send (closed loop by time)."""
-        seconds = workload.block.seconds
-        if step.cell.kind == "closed":
-            end_ns = None if seconds is None else time.monotonic_ns() + int(seconds * 1e9)
-            return ClosedLoop(concurrency=round(step.cell.level)), prepared, end_ns
-        offsets = draw_schedule(
-            workload.load,
-            step.cell.level,
-            count=workload.block.requests,
-            seconds=seconds,
-            seed=derive_seed(self._experiment.seed, "schedule", step.round, step.cell.key),
-        )
-        return OpenLoop(offsets_ns=offsets[: len(prepared)]), prepared[: len(offsets)], None
 
     async def _run(
         self,
@@ -137,25 +135,28 @@ class BlockMeasurer:
         end_ns: int | None,
         deadline_ns: int | None,
         on_request: Callable[[RequestRecord], None],
-    ) -> tuple[ClientBlock, list[Sample], tuple[int | None, int | None], EngineError | None]:
+    ) -> tuple[ClientBlock, list[Sample], dict[str, float], EngineError | None]:
         endpoint = resident.server.endpoint
         self._telemetry.focus(resident.server.pid)
-        http = HttpClient(endpoint)  # outside a `with`: a connection per call, none is open during the block
-        before = await read_cache_counters(http, endpoint.capabilities.metrics_path)
+        counters = BlockCounters(endpoint, self._telemetry)
+        await counters.begin()
         died: EngineError | None = None
         gc.collect()
         gc.disable()  # a collection in the block would be a pause of the client, seen as latency
         first = self._telemetry.sample().t_ns
         try:
-            client = await run_requests(
-                endpoint,
-                prepared,
-                load,
-                timeouts=timeouts_of(endpoint, deadline_ns),
-                deadline_ns=end_ns,
-                on_record=on_request,
-                check=resident.server.check,
-            )
+            with counters.watching():
+                client = await run_requests(
+                    endpoint,
+                    prepared,
+                    load,
+                    timeouts=timeouts_of(endpoint, deadline_ns),
+                    deadline_ns=end_ns,
+                    on_record=on_request,
+                    check=resident.server.check,
+                    shards=self.sending.shards,
+                    processes=self.sending.processes,
+                )
         except EngineError as error:
             partial = getattr(error, "partial", None)
             if not isinstance(partial, ClientBlock):
@@ -168,38 +169,49 @@ class BlockMeasurer:
         if died is None and any(record.error for record in client.records):
             died = death(resident)  # it may have ended between two looks of the client
         if died is not None:
-            return client, samples, (None, None), died
-        after = await read_cache_counters(http, endpoint.capabilities.metrics_path)
-        if before is None or after is None or after.queries < before.queries:
-            return client, samples, (None, None), None
-        return client, samples, (round(after.hits - before.hits), round(after.queries - before.queries)), None
+            return client, samples, {}, died
+        return client, samples, await counters.end(samples), None
 
 
 def _earliest(*stamps: int | None) -> int | None:
     return min((stamp for stamp in stamps if stamp is not None), default=None)
 
 
+def _load(
+    workload: Workload, step: Step, prepared: Sequence[PreparedRequest], offsets: tuple[int, ...] | None
+) -> tuple[ClosedLoop | OpenLoop, int | None]:
+    """The load of a block, and when it stops to send (closed loop by time)."""
+    if offsets is not None:
+        # A block of so many requests begins fewer conversations than it has instants.
+        return OpenLoop(offsets_ns=offsets[: sum(request.turn == 0 for request in prepared)]), None
+    seconds = workload.block.seconds
+    end_ns = None if seconds is None else time.monotonic_ns() + int(seconds * 1e9)
+    return ClosedLoop(concurrency=round(step.cell.level), ramp_ns=round(workload.load.ramp_s * 1e9)), end_ns
+
+
 def _request_count(workload: Workload, step: Step, typical_s: float) -> int:
-    """How many requests to prepare: the block's number, or what its time can hold (with room to spare)."""
+    """How many requests to prepare at most: the block's number, or what its time can hold (with room to spare)."""
     if workload.block.requests is not None:
         return workload.block.requests
+    if step.cell.kind != "closed":
+        return _MAX_PREPARED  # the schedule says how many
     seconds = workload.block.seconds or 0.0
-    if step.cell.kind == "open":
-        # Poisson counts scatter by their square root; six of them are never exceeded in practice.
-        expected = step.cell.level * seconds
-        return min(_MAX_PREPARED, math.ceil(expected + 6 * math.sqrt(expected)) + 1)
     return min(_MAX_PREPARED, math.ceil(1.5 * step.cell.level * seconds / max(typical_s, 1e-3)) + 2)
 
 
-def steady_window(client: ClientBlock, step: Step) -> tuple[int, int]:
+def steady_window(client: ClientBlock, step: Step, ramp_ns: int = 0) -> tuple[int, int]:
     """The window in which the offered load was on: from the first request to the last dispatch.
 
     In a closed loop all slots are busy until the last request is sent; after that the loop drains, and counting
-    the drain would lower throughput by up to concurrency ÷ requests. In an open loop it is the schedule's span.
+    the drain would lower throughput by up to concurrency ÷ requests. Nor does the ramp count, in which not all slots
+    have begun. In an open loop it is the schedule's span.
     """
     sent = sorted(r.scheduled_ns for r in client.records)
     if step.cell.kind == "closed" and len(sent) <= 2 * step.cell.level:
         return (client.started_ns, client.ended_ns)  # too short for a steady part: the whole block
     if len(sent) < 2:
         return (client.started_ns, client.ended_ns)
-    return (client.started_ns if step.cell.kind == "closed" else sent[0], sent[-1])
+    if step.cell.kind != "closed":
+        return (sent[0], sent[-1])
+    ramped_ns = client.started_ns + ramp_ns
+    return (ramped_ns if ramped_ns < sent[-1] else client.started_ns, sent[-1])

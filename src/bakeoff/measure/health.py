@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from itertools import pairwise
 
-from ..model import Health, RequestRecord, Sample
+from ..client import ClientBlock
+from ..model import Health, Sample
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
@@ -20,15 +20,16 @@ def quantile(values: Sequence[float], share: float) -> float | None:
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
-def block_health(
-    records: Sequence[RequestRecord], samples: Sequence[Sample], loop_lag_ns: Sequence[int], cores: int
-) -> Health:
-    """Health from raw records and samples. CPU shares are CPU seconds per second of wall time."""
-    delays = [(r.sent_ns - r.scheduled_ns) / 1e9 for r in records if r.sent_ns is not None]
-    lags = [lag / 1e9 for lag in loop_lag_ns]
+def block_health(block: ClientBlock, samples: Sequence[Sample], cores: int) -> Health:
+    """Health from what the client saw and the samples. CPU shares are CPU seconds per second of wall time."""
+    delays = [(r.sent_ns - r.scheduled_ns) / 1e9 for r in block.records if r.sent_ns is not None]
+    lags = [lag / 1e9 for lag in block.loop_lag_ns]
     busy = _rate(samples, "machine_busy_s")
     tree = _rate(samples, "tree_cpu_s")
     client = _rate(samples, "client_cpu_s")
+    if client is not None and block.workers_cpu_s:
+        # The samples see this process alone; its workers told their own use.
+        client += block.workers_cpu_s / max((block.ended_ns - block.started_ns) / 1e9, 1e-3)
     steal = _rate(samples, "machine_steal_s")
     other = None
     if busy is not None and tree is not None:
@@ -40,6 +41,8 @@ def block_health(
         send_delay_p99_s=quantile(delays, 0.99),
         loop_lag_p50_s=quantile(lags, 0.5),
         loop_lag_p99_s=quantile(lags, 0.99),
+        parse_backlog_p99_s=quantile([late / 1e9 for late in block.backlog_ns], 0.99),
+        client_processes=block.processes,
         client_cpu_share=client,
         tree_cpu_share=tree,
         other_cpu_share=other,
@@ -51,16 +54,11 @@ def block_health(
     )
 
 
-def block_energy(samples: Sequence[Sample], start_ns: int, end_ns: int) -> float | None:
-    """∫P dt over the block [J] by the trapezoidal rule, gross; None unless power was read often enough.
-
-    Power is sampled a few times a second and taken as constant from the last sample to the block's end.
-    """
-    points = [(s.t_ns, s.gpu_power_w) for s in samples if s.gpu_power_w is not None]
-    if len(points) < 2 or end_ns <= start_ns:
-        return None
-    points = [(start_ns, points[0][1]), *((t, p) for t, p in points if start_ns < t < end_ns), (end_ns, points[-1][1])]
-    return sum((b[0] - a[0]) / 1e9 * (a[1] + b[1]) / 2 for a, b in pairwise(points))
+def block_memory(samples: Sequence[Sample]) -> dict[str, float]:
+    """Medians over the block [bytes]: ``anon`` and ``mapped`` of the server's tree, ``gpu``; what is told of them."""
+    fields = {"anon": "tree_anon_bytes", "mapped": "tree_mapped_bytes", "gpu": "gpu_memory_bytes"}
+    found = {name: _median([getattr(sample, field) for sample in samples]) for name, field in fields.items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _rate(samples: Sequence[Sample], field: str) -> float | None:

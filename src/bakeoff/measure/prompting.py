@@ -1,12 +1,17 @@
-"""Prompts of a run: one source a workload, counted by the tokenizer of whichever server is asked."""
+"""Prompts of a run: one source a workload, counted by the tokenizer of whichever server is asked.
+
+And the instants at which they are due in an open loop: drawn once for a cell of a round, or a trace's own, the same
+for every arm.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from ..client import HttpClient, PreparedRequest, prepare
-from ..model import Endpoint, Experiment, RequestRecord, Workload
-from ..workloads import Prompt, PromptFactory
+from ..client import HttpClient, Place, PreparedRequest, prepare_at
+from ..model import Cell, Endpoint, Experiment, RequestRecord, Workload
+from ..workloads import Prompt, PromptFactory, derive_seed, draw_schedule
 from .tokenize import HttpTokenizer
 
 
@@ -25,8 +30,28 @@ class PromptSources:
         """The source of a workload's prompts."""
         key = (workload.name, warmup)
         if key not in self._factories:
-            self._factories[key] = PromptFactory(workload, seed=self._seed, run_id=self.run_id)
+            other = self._factories.get((workload.name, not warmup))
+            self._factories[key] = PromptFactory(
+                workload,
+                seed=self._seed,
+                run_id=self.run_id,
+                source=other.source if other else None,  # a file is read once
+                openings=warmup,
+            )
         return self._factories[key]
+
+    def schedule(self, workload: Workload, cell: Cell, round: int) -> tuple[int, ...] | None:
+        """When the requests (or conversations) of a block are due [ns from its start]; None for a closed loop.
+
+        A pure function of the experiment, so that all arms of a round get the same one.
+        """
+        size = workload.block
+        if cell.kind == "closed":
+            return None
+        if cell.kind == "replay":
+            return self.of(workload).arrivals(round, cell.level, count=size.requests, seconds=size.seconds)
+        seed = derive_seed(self._seed, "schedule", round, cell.key)
+        return draw_schedule(workload.load, cell.level, count=size.requests, seconds=size.seconds, seed=seed)
 
     async def block(
         self,
@@ -38,16 +63,18 @@ class PromptSources:
         variant: str,
         visit: str,
         count: int,
+        starts: int | None = None,
     ) -> list[PreparedRequest]:
         """Requests ready to send, their prompts counted by this server's own tokenizer where it has one.
 
+        count: at most so many requests. starts: at most so many conversations, or single prompts.
         The connections used for counting are closed again: an idle one would occupy a thread in some servers.
         """
         factory = self.of(workload, warmup=warmup)
         async with HttpClient(endpoint) as http:
             factory.tokenizer = HttpTokenizer(endpoint, http) if endpoint.capabilities.tokenizer else None
             try:
-                prompts = await factory.block(round=round, variant=variant, visit=visit, count=count)
+                prompts = await factory.block(round=round, variant=variant, visit=visit, count=count, starts=starts)
             finally:
                 factory.tokenizer = None
         return prepare_all(endpoint, workload, prompts)
@@ -70,14 +97,26 @@ async def count_missing(endpoint: Endpoint, records: Sequence[RequestRecord]) ->
 
 def prepare_all(endpoint: Endpoint, workload: Workload, prompts: Sequence[Prompt]) -> list[PreparedRequest]:
     """Request bodies, ready to send, in the order of the prompts."""
-    return [
-        prepare(
-            endpoint,
-            workload,
-            index,
-            prompt.prompt_id,
-            prompt.messages if prompt.messages is not None else prompt.text,
-            output_tokens=prompt.output_tokens,
-        )
-        for index, prompt in enumerate(prompts)
-    ]
+    return [_prepared(endpoint, workload, index, prompt) for index, prompt in enumerate(prompts)]
+
+
+def _prepared(endpoint: Endpoint, workload: Workload, index: int, prompt: Prompt) -> PreparedRequest:
+    rebuild = prompt.rebuild
+    history = None
+    if rebuild is not None:
+
+        def history(answers: Sequence[str]) -> str | list[dict[str, Any]]:
+            text, messages = rebuild(answers)
+            return text if messages is None else messages
+
+    place = Place(
+        index=index,
+        prompt_id=prompt.prompt_id,
+        output_tokens=prompt.output_tokens,
+        input_tokens=prompt.asked_tokens,
+        conversation=prompt.conversation,
+        turn=prompt.turn,
+        think_ns=round(prompt.think_s * 1e9),
+        history=history,
+    )
+    return prepare_at(endpoint, workload, prompt.text if prompt.messages is None else prompt.messages, place)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+from typing import Literal, Protocol
 
 import msgspec
 
+from ..engines.memory_log import MemoryParts, read_memory_log
 from ..errors import EngineError, RunFolderError
 from ..model import BlockKind, Engine, Environment, Experiment, Server, Sink, Start, StartContext
 from .plan import Step
@@ -37,6 +39,13 @@ def refuse_change(what: str, before: Mapping[str, str] | None, now: Mapping[str,
         )
 
 
+def page_cache_of(experiment: Experiment, group: int) -> Literal["as found", "warm", "cold"]:
+    """How the starts of a group are to find their model files: alike for all variants, whatever is compared."""
+    if experiment.page_cache == "alternate":
+        return "cold" if group % 2 == 0 else "warm"
+    return experiment.page_cache
+
+
 @dataclass
 class Resident:
     """One running server, and what is known about its warmth."""
@@ -44,6 +53,7 @@ class Resident:
     key: tuple[str, BlockKind, int]
     server: Server
     start: Start
+    log: Path | None = None
     warm: dict[str, tuple[int, bool | None, float]] = field(default_factory=dict)  # cell → (requests, stable, E2E [s])
 
     @property
@@ -101,7 +111,7 @@ class Residents:
         if step.variant in self._external:
             return (step.variant, "measure", 0)  # a server that we did not start has one start for the whole run
         # With all servers resident the A/A visit asks the base's own server again; otherwise it is a second start.
-        kind: BlockKind = "measure" if self._experiment.resident == "all" else step.kind
+        kind: BlockKind = "measure" if self._experiment.resident == "all" and step.kind != "probe" else step.kind
         return (step.variant, kind, step.group)
 
     def _launch(self, key: tuple[str, BlockKind, int], step: Step) -> Resident:
@@ -116,6 +126,7 @@ class Residents:
             start_id=start_id,
             round=step.round,
             group=step.group,
+            page_cache=page_cache_of(self._experiment, step.group),
             on_phase=lambda phase: self._progress.phase(f"starting {variant.name}: {phase}"),
         )
         server = engine.launch(variant, context)
@@ -128,7 +139,7 @@ class Residents:
             raise
         if server.pid is not None:
             self._telemetry.watch(server.pid)
-        return Resident(key=key, server=server, start=start)
+        return Resident(key=key, server=server, start=start, log=log_path)
 
     def _remember(self, name: str, server: Server) -> None:
         """Keeps the variant's fingerprint; a resumed run must meet the same one."""
@@ -158,6 +169,7 @@ class Residents:
             self._telemetry.sample()  # a last look: the peak may have come since the previous one
         ended = resident.server.stop()
         peaks = self._telemetry.unwatch(pid) if pid is not None else None
+        told = read_memory_log(resident.log) if resident.log is not None else MemoryParts({}, False)
         self._sink.write_start(
             msgspec.structs.replace(
                 resident.start,
@@ -168,6 +180,8 @@ class Residents:
                 peak_anon_bytes=peaks.anon_bytes if peaks else None,
                 peak_mapped_bytes=peaks.mapped_bytes if peaks else None,
                 peak_gpu_bytes=peaks.gpu_bytes if peaks else None,
+                memory_parts=told.parts,
+                memory_on_device=told.on_device,
             )
         )
 

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from ..client import LoopRunner, loop_runner
 from ..errors import EngineError
-from ..model import BlockKind, Engine, Environment, Experiment, Look, Stop
+from ..model import BlockKind, Engine, Environment, Experiment, Look, Profile, Stop, Workload
+from ..quality.items import LoadedTask
+from ..quality.probabilities import Prompt
 from .block import BlockMeasurer, MeasuredBlock, OutOfTime
 from .budget import Ledger
+from .divergence_pass import DivergenceSink, DivergenceWalks
 from .environment import machine_fingerprint
+from .pilot import Pilot
 from .plan import Plan, Step
+from .probes import Probes
+from .profiling import Profiling
 from .progress import Progress
+from .quality_pass import AnswerSink, QualityPass
 from .residents import Resident, Residents, StartSink, refuse_change
+from .search import Reading
 from .telemetry import Telemetry
 from .warming import all_failed, death
 
@@ -24,8 +34,8 @@ from .warming import all_failed, death
 _REPEATS = 2
 
 
-class RunSink(StartSink, Protocol):
-    """Where a run writes: blocks, starts, environment; and how it numbers them."""
+class RunSink(StartSink, AnswerSink, Protocol):
+    """Where a run writes: blocks, starts, environment, answers; and how it numbers them."""
 
     def next_block_id(self) -> int: ...
 
@@ -50,7 +60,9 @@ class Runner:
         stop: Stop,
         ledger: Ledger,
         progress: Progress | None = None,
+        tasks: Sequence[LoadedTask] = (),
     ) -> None:
+        """tasks: questions about quality, as `bakeoff.quality.tasks.load_tasks` reads them."""
         self._experiment = experiment
         self._sink = sink
         self._stop = stop
@@ -59,6 +71,9 @@ class Runner:
         self._telemetry = Telemetry()
         self._residents = Residents(experiment, engines, sink, self._telemetry, self._progress)
         self._measurer = BlockMeasurer(experiment, self._residents, self._telemetry, self._progress)
+        self._quality = QualityPass(
+            experiment, tasks, self._residents, sink=sink, ledger=ledger, progress=self._progress
+        )
         self._failures: dict[str, int] = {}
         self._dropped: dict[str, EngineError] = {}
 
@@ -75,6 +90,85 @@ class Runner:
         To resume, give the blocks that exist (`done`) and the `environment` in which they were measured.
         Raises KeyboardInterrupt as it comes (blocks so far are saved); servers are stopped in any case.
         """
+        with self._at_work(run_id, version, environment) as loop:
+            return self._rounds(loop, set(done))
+
+    def search(
+        self,
+        *,
+        run_id: str,
+        version: str,
+        environment: Environment | None = None,
+        known: Mapping[tuple[str, str], Reading] | None = None,
+    ) -> Experiment:
+        """Finds the load levels that the experiment leaves open, with probe blocks; returns it with all levels.
+
+        known: what probe blocks of an interrupted search showed, by (variant, cell). Raises as `run` does, and
+        EngineError where a variant answers nothing.
+        """
+        with self._at_work(run_id, version, environment) as loop:
+            probes = Probes(
+                self._residents,
+                self._measurer.warmer,
+                self._ledger,
+                self._progress,
+                run=loop.run,
+                measure=lambda step, workload: self._measure(loop, step, workload),
+            )
+            return Pilot(self._experiment, self._ledger, probes, known).resolve()
+
+    def profile(
+        self,
+        *,
+        run_id: str,
+        version: str,
+        environment: Environment | None = None,
+        traces: Path,
+        known: Collection[str] = (),
+        save: Callable[[Profile], None],
+    ) -> None:
+        """A short profiled pass of each variant but the `known` ones; files go below `traces`. Raises as `run` does."""
+        with self._at_work(run_id, version, environment) as loop:
+            Profiling(
+                self._experiment,
+                self._residents,
+                self._measurer,
+                ledger=self._ledger,
+                progress=self._progress,
+                traces=traces,
+            ).all(loop.run, known, save)
+
+    def diverge(
+        self,
+        *,
+        run_id: str,
+        version: str,
+        environment: Environment | None = None,
+        sink: DivergenceSink,
+        prompts: Sequence[Prompt] = (),
+    ) -> None:
+        """Every variant's probabilities along the base's own answers to the prompts (none: the first workload's).
+
+        Raises as `run` does; a variant that tells no probabilities is saved with the reason.
+        """
+        asked = self._experiment.quality.divergence if self._experiment.quality else None
+        if asked is None:
+            return
+        with self._at_work(run_id, version, environment) as loop, suppress(OutOfTime):
+            DivergenceWalks(
+                self._experiment,
+                asked,
+                self._residents,
+                self._measurer,
+                sink=sink,
+                ledger=self._ledger,
+                progress=self._progress,
+                prompts=prompts,
+            ).all(loop.run)
+
+    @contextmanager
+    def _at_work(self, run_id: str, version: str, environment: Environment | None) -> Iterator[LoopRunner]:
+        """The loop to measure in, with telemetry; servers are stopped in any case."""
         self._measurer.prompts.run_id = run_id
         known = environment or Environment()
         machine = machine_fingerprint(version)
@@ -84,23 +178,29 @@ class Runner:
         self._telemetry.start()
         try:
             with loop_runner() as loop:
-                return self._rounds(loop, set(done))
+                yield loop
         finally:
             try:
                 self._residents.stop_all()
             finally:
+                self._measurer.sending.close()
                 self._telemetry.stop()
 
     def _rounds(self, loop: LoopRunner, done: set[tuple[int, str, str, BlockKind]]) -> Outcome:
         rounds = 0
         for steps in Plan(self._experiment).groups():
             pending = [s for s in steps if s.key not in done and s.variant not in self._dropped]
-            if pending:
-                refusal = self._ledger.refusal(pending, self._requests(pending), self._worst_cost(pending))
+            asking = [s for s in _last_of_visits(steps) if s.variant not in self._dropped and self._quality.wants(s)]
+            if pending or asking:
+                refusal = self._ledger.refusal(
+                    pending, self._requests(pending) + self._quality.most_requests(asking), self._worst_cost(pending)
+                )
                 if refusal:
                     return Outcome(rounds, refusal, None)
-            for index, step in enumerate(pending):
-                ended = self._step(loop, step, pending[index:])
+            for step in steps:
+                ended = self._step(loop, step) if step in pending else None
+                if ended is None and step in asking:
+                    ended = self._ask(loop, step)
                 if ended is not None:
                     return Outcome(rounds, ended, self._failure())
             rounds = max(step.round for step in steps) + 1
@@ -112,14 +212,29 @@ class Runner:
                 return Outcome(rounds, look.stop, None)
         return Outcome(rounds, f"all {rounds} rounds of the plan are measured", None)
 
-    def _step(self, loop: LoopRunner, step: Step, rest: Sequence[Step]) -> str | None:
-        """Measures one step; a text ends the run. A variant that fails twice in a row is dropped, and said so."""
+    def _step(self, loop: LoopRunner, step: Step) -> str | None:
+        """Measures one step; a text ends the run."""
+        return self._guarded(step, lambda: self._measure(loop, step))
+
+    def _ask(self, loop: LoopRunner, step: Step) -> str | None:
+        """Asks the questions of a visit after its last block; a text ends the run."""
+
+        def ask() -> None:
+            try:
+                self._quality.ask(loop.run, step)
+            except EngineError as error:
+                raise _Died(error) from None  # it answered the blocks before: it gets one more chance
+
+        return self._guarded(step, ask)
+
+    def _guarded(self, step: Step, work: Callable[[], object]) -> str | None:
+        """Does the work of a step; a text ends the run. A variant that fails twice in a row is dropped, and said so."""
         if step.variant in self._dropped:
             return None
         if self._out_of_time():
             return self._time_reason()
         try:
-            self._measure(loop, step)
+            work()
             self._failures[step.variant] = 0
         except OutOfTime:
             return self._time_reason()
@@ -135,14 +250,14 @@ class Runner:
                 self._progress.note(f"{step.variant} is dropped; the others go on")
         return None
 
-    def _measure(self, loop: LoopRunner, step: Step) -> None:
+    def _measure(self, loop: LoopRunner, step: Step, workload: Workload | None = None) -> MeasuredBlock:
         before = time.monotonic()
         resident, start_s = self._residents.get(step)
         if start_s:
             self._ledger.saw_start(step.variant, start_s)
         for attempt in range(1 + _REPEATS):
             try:
-                measured = self._run(loop, resident, step)
+                measured = self._run(loop, resident, step, workload)
             except EngineError as error:
                 if self._out_of_time():
                     raise OutOfTime from None  # a request that the budget cut off is no fault of the server
@@ -167,14 +282,15 @@ class Runner:
             )
         if measured.block.errors == len(measured.records):
             raise _Died(all_failed(resident, measured.records[-1], "every request of a block failed"))
+        return measured
 
     def _worth_repeating(self, step: Step, measured: MeasuredBlock) -> bool:
         """Whether a block that met a busy machine is measured again: the cause is others, and the budget allows it.
 
         The earlier try stays in the run folder; the comparison takes the last one of a place.
         """
-        if not measured.block.health.contended:
-            return False
+        if step.kind == "probe" or not measured.block.health.contended:
+            return False  # a probe chooses levels, which need not be exact
         # Enough rounds to decide come before clean ones.
         rounds_left = self._experiment.budget.min_pairs - step.round
         places = [Step(step.round, 0, v.name, "measure", c, step.group) for v in self._experiment.variants
@@ -185,7 +301,7 @@ class Runner:
             return False
         return self._ledger.refusal([step], self._requests([step]), self._worst_cost([step])) is None
 
-    def _run(self, loop: LoopRunner, resident: Resident, step: Step) -> MeasuredBlock:
+    def _run(self, loop: LoopRunner, resident: Resident, step: Step, workload: Workload | None) -> MeasuredBlock:
         return loop.run(
             self._measurer.measure(
                 resident,
@@ -193,6 +309,7 @@ class Runner:
                 self._sink.next_block_id(),
                 deadline_ns=self._ledger.deadline_ns,
                 on_request=lambda _record: self._progress.request_done(),
+                workload=workload,
             )
         )
 
@@ -244,6 +361,11 @@ class Runner:
         wanted = max(budget.min_pairs - rounds, look.more_rounds if look.more_rounds is not None else 1, 1)
         seconds = per_round * min(wanted, budget.max_pairs - rounds)
         return seconds if budget.seconds is None else min(seconds, max(0.0, budget.seconds - self._ledger.elapsed_s))
+
+
+def _last_of_visits(steps: Sequence[Step]) -> list[Step]:
+    """The last step of each visit to a variant in a round, in the order of the steps."""
+    return list({(step.round, step.variant, step.kind): step for step in steps}.values())
 
 
 class _Died(EngineError):

@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass
 
 from ..model import Sample
+from .energy import EnergyCounters, EnergyReading, idle_power
+from .gauges import Gauges
 from .gpu import Nvml
 from .machine import read_machine
 from .tree import ProcessTree
@@ -40,14 +42,20 @@ class Telemetry:
     def __init__(self, period_s: float = 0.2) -> None:
         self.period_s = period_s
         self._nvml = Nvml()
+        self._energy: EnergyCounters | None = None
+        self.idle_w: float | None = None  # power of the counted devices before the first server [W]
         self._trees: dict[int, tuple[ProcessTree, Peaks]] = {}
         self._focus: int | None = None
         self._samples: list[Sample] = []
+        self._gauges = Gauges()
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
+        """Begins to sample; where energy is counted, the machine is first watched for some seconds without a server."""
+        self._energy = EnergyCounters()
+        self.idle_w = idle_power(self._energy)
         self._thread = threading.Thread(target=self._loop, name="bakeoff-telemetry", daemon=True)
         self._thread.start()
 
@@ -71,6 +79,12 @@ class Telemetry:
         with self._lock:
             self._focus = pid
             self._samples.clear()
+            self._gauges = Gauges()
+
+    def note_gauges(self, gauges: Gauges) -> None:
+        """What the server just said of itself: stands in the next sample, and in that one alone."""
+        with self._lock:
+            self._gauges = gauges
 
     def sample(self) -> Sample:
         """Takes one sample now, keeps it, and returns it."""
@@ -91,7 +105,9 @@ class Telemetry:
 
     def _take(self) -> Sample:
         machine = read_machine()
+        gauges, self._gauges = self._gauges, Gauges()
         now = time.monotonic_ns()
+        energy = self._energy.read() if self._energy is not None and self._energy.available else EnergyReading()
         tree = gpu = None
         for pid, (watched, peaks) in self._trees.items():
             reading = watched.read()
@@ -122,4 +138,11 @@ class Telemetry:
             gpu_power_w=gpu.power_w if gpu else None,
             gpu_clock_mhz=gpu.clock_mhz if gpu else None,
             gpu_temperature_c=gpu.temperature_c if gpu else None,
+            energy_cpu_j=energy.cpu,
+            energy_dram_j=energy.dram,
+            energy_gpu_j=energy.gpu,
+            energy_soc_j=energy.soc,
+            server_running=gauges.running,
+            server_waiting=gauges.waiting,
+            server_kv_use=gauges.kv_use,
         )

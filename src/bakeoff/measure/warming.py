@@ -7,12 +7,15 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from ..client import ClosedLoop, PreparedRequest, Timeouts, prepare, run_requests
+import msgspec
+
+from ..client import ClientBlock, ClosedLoop, PreparedRequest, Timeouts, limits_of, prepare, run_requests
 from ..errors import EndpointError, EngineError
 from ..model import Endpoint, Experiment, RequestRecord, Workload
 from .plan import Step
 from .prompting import PromptSources
 from .residents import Resident, Residents
+from .sending import Sending
 from .warmup import is_stable
 
 _WARM_ROUND = 1_000_000  # prompts of warm-up come from rounds that are never measured
@@ -21,10 +24,11 @@ _WARM_ROUND = 1_000_000  # prompts of warm-up come from rounds that are never me
 class Warmer:
     """Sends unmeasured requests: until latencies agree after a start, a few where a warm server stood idle."""
 
-    def __init__(self, experiment: Experiment, residents: Residents, prompts: PromptSources) -> None:
+    def __init__(self, experiment: Experiment, residents: Residents, prompts: PromptSources, sending: Sending) -> None:
         self._experiment = experiment
         self._residents = residents
         self._prompts = prompts
+        self._sending = sending
         self._sent = 0
         self._deadline_ns: int | None = None
 
@@ -54,8 +58,8 @@ class Warmer:
         endpoint = resident.server.endpoint
         hello = prepare(endpoint, workload, 0, -1, "Hello, how are you today?", output_tokens=1)
         client = await self._send(resident, [hello], 1)
-        self._see_first_token(resident, client)
-        return client
+        self._see_first_token(resident, client.records)
+        return client.records
 
     def most(self, step: Step) -> int:
         """Requests that the warm-up of a cell sends at most: two windows of its concurrency are needed to judge."""
@@ -100,18 +104,19 @@ class Warmer:
             count=count,
         )
         self._sent += 1
-        return await self._send(resident, prepared, count)
+        client = await self._send(resident, prepared, count)
+        self._sending.note(step, client)
+        return client.records
 
-    async def _send(self, resident: Resident, prepared: list[PreparedRequest], concurrency: int) -> list[RequestRecord]:
+    async def _send(self, resident: Resident, prepared: list[PreparedRequest], concurrency: int) -> ClientBlock:
         endpoint = resident.server.endpoint
-        client = await run_requests(
+        return await run_requests(
             endpoint,
             prepared,
             ClosedLoop(concurrency=concurrency),
             timeouts=timeouts_of(endpoint, self._deadline_ns),
             check=resident.server.check,
         )
-        return client.records
 
     def _see_first_token(self, resident: Resident, records: Sequence[RequestRecord]) -> None:
         seen = [(r.first_token_ns, r.scheduled_ns) for r in records if r.first_token_ns is not None]
@@ -122,8 +127,10 @@ class Warmer:
 
 def timeouts_of(endpoint: Endpoint, deadline_ns: int | None) -> Timeouts:
     """The endpoint's time-outs, none of which outlasts the run's time budget by more than a second."""
+    limits = limits_of(endpoint)
     left = math.inf if deadline_ns is None else max(0.0, (deadline_ns - time.monotonic_ns()) / 1e9) + 1.0
-    return Timeouts(connect_s=min(endpoint.connect_timeout_s, left), request_s=min(endpoint.request_timeout_s, left))
+    connect_s, request_s = min(limits.connect_s, left), min(limits.request_s, left)
+    return msgspec.structs.replace(limits, connect_s=connect_s, request_s=request_s)
 
 
 def _concurrency(step: Step) -> int:
