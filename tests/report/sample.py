@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from bakeoff.compare.view import View, build_view
+from bakeoff.compare.view import Material, View, build_view
 from bakeoff.model import (
     Block,
     BlockData,
@@ -323,11 +323,13 @@ def view(*, redact: bool = False) -> View:
     return build_view(
         result(),
         experiment(),
-        blocks=data,
-        starts=starts(data),
-        samples=samples(data),
-        environment=environment(),
-        command="bakeoff run /home/baker/bench/experiment.yaml",
-        run_path="runs/20260714-101502-smaller-everything-k3f9",
+        Material(
+            blocks=data,
+            starts=starts(data),
+            samples=samples(data),
+            environment=environment(),
+            command="bakeoff run /home/baker/bench/experiment.yaml",
+            run_path="runs/20260714-101502-smaller-everything-k3f9",
+        ),
         redact=redact,
     )

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bakeoff.compare.view import View, build_view
+from bakeoff.compare.view import Material, View, build_view
 from bakeoff.compare.view_types import Bar, Curve, Strip, Timeline
 from bakeoff.model import BlockData, Cell, Interval, Result, Variant
 from bakeoff.report import render_html
@@ -137,10 +137,12 @@ def hostile() -> View:
     return build_view(
         evil_result,
         msgspec.structs.replace(experiment, variants=variants, name=EVIL),
-        blocks=blocks,
-        environment=sample.environment(),
-        command=f"bakeoff run {EVIL}",
-        run_path=f"runs/{EVIL}",
+        Material(
+            blocks=blocks,
+            environment=sample.environment(),
+            command=f"bakeoff run {EVIL}",
+            run_path=f"runs/{EVIL}",
+        ),
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from inline_snapshot import snapshot
 
-from bakeoff.compare.view import View, build_view
+from bakeoff.compare.view import Material, View, build_view
 from bakeoff.compare.view_types import CellView
 from bakeoff.model import Caution, Comparison, Decision, Experiment, Finding, Interval, Outcome, QualityNote, Result
 from bakeoff.report import render_terminal
@@ -41,7 +41,7 @@ def one_experiment(**changes: object) -> Experiment:
 
 
 def shown(result: Result, experiment: Experiment | None = None, *, full: bool = False) -> str:
-    view = build_view(result, experiment or one_experiment(), run_path="runs/k3f9")
+    view = build_view(result, experiment or one_experiment(), Material(run_path="runs/k3f9"))
     text = render_terminal(view, color=False, full=full)
     assert max(map(len, text.splitlines())) <= 100
     return text
@@ -178,7 +178,8 @@ TTFT             212 ms    168 ms    −2.0 %   [−5.9, +2.1]    ? inconclusive
 TPOT             21.7 ms   14.3 ms   −34 %    [−36, −32]      ✓ faster
 E2E              885 ms    612 ms    −31 %    [−33, −29]      ✓ faster (explored)
 Private memory   412 MB    252 MB    −39 %    [−39, −39]      ✓ better
-  TTFT inconclusive: 8 pairs show changes from 4.1 % on; about 11 more pairs needed
+  TTFT inconclusive: proven: not slower by more than the margin; 8 pairs show changes from 4.1 % on;
+    about 11 more pairs needed
 Quality          not measured: no quality task was run
 
 No decision.
@@ -301,7 +302,7 @@ def test_columns_that_point_the_other_way_are_explained() -> None:
 
 @pytest.mark.parametrize("width", [60, 70, 80, 100])
 def test_one_candidate_fits_from_60_columns_on(width: int) -> None:
-    view = build_view(one_candidate(), one_experiment(), run_path="runs/k3f9")
+    view = build_view(one_candidate(), one_experiment(), Material(run_path="runs/k3f9"))
     text = render_terminal(view, color=False, width=width)
     assert max(map(len, text.splitlines())) <= width
     assert text.count("✓ faster") == 3

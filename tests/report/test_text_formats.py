@@ -21,8 +21,10 @@ HOSTILE = "a|b `c` <img src=x onerror=y> [x](https://evil.example) @team #7 *z* 
 
 def test_markdown_tables_have_equal_columns() -> None:
     lines = [line for line in render_markdown(sample.view()).splitlines() if line.startswith("|")]
-    assert len(lines) == 3 * 2 + 6 + 6 + 4
-    assert {line.count("|") - line.count("\\|") for line in lines} == {8}
+    pairs = 2 + 2 * 2 * 3  # two cells, two gates, three arms (the base against itself)
+    assert len(lines) == 3 * 2 + 6 + 6 + 4 + pairs
+    # Seven columns of measurements, four of pairs.
+    assert {line.count("|") - line.count("\\|") for line in lines} == {8, 5}
 
 
 def test_markdown_says_verdict_why_fix_and_warnings() -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff.compare.view import View, build_view
+from bakeoff.compare.view import Material, View, build_view
 from bakeoff.compare.view_redact import Cleaner, redacted_result
 from bakeoff.compare.view_text import row_of
 from bakeoff.model import Caution, Variant
+from bakeoff.report import render_html, render_terminal
 
 from . import sample
 
@@ -149,3 +151,64 @@ def test_clean_text_is_bounded_printable_and_encodable(text: str, limit: int) ->
         assert len(cleaned) <= limit
         cleaned.encode("utf-8")
         assert not any(c < " " or 0x7F <= ord(c) < 0xA0 for c in cleaned)
+
+
+def test_every_gate_shows_its_pairs_in_short(view: View) -> None:
+    series = view.cells[0].pairs[0]
+    by_arm = {(s.arm, s.kind): s for s in series.summaries}
+    assert set(by_arm) == {("flash", "pair"), ("fixed", "pair"), ("base", "aa")}
+    flash = by_arm["flash", "pair"]
+    assert flash.pairs == sample.ROUNDS
+    logs = [math.log(p.ratio) for p in series.points if p.arm == "flash"]
+    mean = sum(logs) / len(logs)
+    assert math.log(flash.ratio) == pytest.approx(mean)
+    assert flash.spread == pytest.approx(math.sqrt(sum((x - mean) ** 2 for x in logs) / (len(logs) - 1)))
+    assert flash.detectable is not None
+    assert flash.likeness is not None
+    assert flash.drift is not None
+    assert by_arm["base", "aa"].pairs == 2
+
+
+def test_a_pair_that_stands_apart_is_marked() -> None:
+    blocks = sample.blocks()
+    for i, data in enumerate(blocks):
+        if (data.block.round, data.block.variant, data.block.cell) == (3, "fixed", "short/c1"):
+            late = data.columns["first_token_ns"] + 200_000_000
+            blocks[i] = dataclasses.replace(data, columns={**data.columns, "first_token_ns": late})
+    view = build_view(sample.result(), sample.experiment(), Material(blocks=blocks))
+    ttft = view.cells[0].pairs[0]
+    assert [(p.arm, p.round) for p in ttft.points if p.outlier] == [("fixed", 3)]
+    text = render_terminal(view, color=False, full=True)
+    assert len(re.findall(r"\+\d+!", text)) == 1
+    assert "A ring marks a pair that stands apart" in render_html(view)
+
+
+def test_probe_blocks_are_no_part_of_a_report() -> None:
+    blocks = sample.blocks()
+    probe = blocks[0].block
+    more = [*blocks, dataclasses.replace(blocks[0], block=msgspec.structs.replace(probe, id=999, kind="probe"))]
+    plain, probed = (build_view(sample.result(), sample.experiment(), Material(blocks=b)) for b in (blocks, more))
+    assert plain == probed
+
+
+def test_blocks_of_several_clocks_have_no_timeline() -> None:
+    material = Material(blocks=sample.blocks(), one_clock=False)
+    view = build_view(sample.result(), sample.experiment(), material)
+    assert view.timeline.bars == ()
+    assert view.cells[0].pairs
+
+
+def test_margins_of_single_metrics_are_told() -> None:
+    asked = msgspec.structs.replace(sample.experiment(), margins={"ttft_s": 0.05})
+    view = build_view(sample.result(), asked, Material(blocks=sample.blocks()))
+    assert [s.margin for s in view.cells[0].pairs] == [0.05, 0.03]
+    assert "beyond the margin of ±3 % (TTFT ±5 %)" in dict(view.method)["Outcomes"]
+
+
+def test_time_that_missing_pairs_take() -> None:
+    rows = tuple(
+        msgspec.structs.replace(c, outcome="inconclusive", pairs_needed=11, seconds_needed=660.0)
+        for c in sample.comparisons()
+    )
+    view = build_view(msgspec.structs.replace(sample.result(), comparisons=rows), sample.experiment())
+    assert "about 11 more pairs needed (about 11 min)" in (view.cells[0].rows[0].note or "")

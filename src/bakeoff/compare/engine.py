@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import msgspec
 import numpy as np
 
-from ..model import BlockData, Caution, Experiment, QualityNote, Result, Start
+from ..model import Answer, BlockData, Caution, Experiment, QualityNote, Result, Start
 from .audit import Bench, audit
 from .audit.limits import HIDDEN_GAPS
 from .audit.outputs import OutputCheck, check_outputs
+from .cost import volume_break_evens
+from .crossings import find_crossings
+from .edge import find_edges
+from .energy import energy_use
+from .memory import memory_use
+from .pace import round_seconds
 from .pairs import Grid, Series
 from .resources import start_series
-from .rows import Draft, draft_rows, finish
+from .rows import Draft, draft_rows, finish, not_yet
+from .startup import start_break_evens, start_ups
 from .targets import Target, all_targets
+from .task_time import task_times
 
 
 def compare_blocks(
@@ -26,27 +35,35 @@ def compare_blocks(
     state: Literal["running", "complete", "interrupted", "failed"],
     stop_reason: str | None = None,
     quality_note: str | None = None,
+    strata: Mapping[int, int] | None = None,
+    answers: Sequence[Answer] = (),
 ) -> Result:
-    """Every candidate against the base: rows, resources, quality notes and the fairness audit's cautions.
+    """Every candidate against the base: rows, resources, the price of speed, quality notes, the audit's cautions.
 
-    quality_note: why quality cannot be compared here at all; otherwise it counts as not measured. Findings and the
-    decision are not filled in (see `explain` and `decide`). Raises UsageError for a gate that does not exist.
+    quality_note: why quality cannot be compared here at all; otherwise it counts as not measured. strata: round →
+    machine, where rounds of several machines are merged. answers: to quality tasks. Findings and the decision are not
+    filled in (see `explain` and `decide`). Raises UsageError for a gate that does not exist.
     """
-    grid = Grid(experiment, blocks)
+    grid = Grid(experiment, blocks, strata)
     base = experiment.base.name
 
     def series_of(target: Target) -> Series:
         if target.cell is None:
-            return start_series(starts, base, target.candidate, target.metric)
+            return start_series(starts, base, target.candidate, target.metric, strata)
         return grid.series(base, target.candidate, target.cell.key, target.metric, target.statistic)
 
-    drafts = _without_clutter(grid, draft_rows(experiment, all_targets(experiment), series_of))
+    round_s = round_seconds((data.block for data in blocks), starts)
+    drafts = _without_clutter(grid, draft_rows(experiment, all_targets(experiment), series_of, round_s))
     bench = Bench(experiment=experiment, grid=grid, starts=tuple(starts), drafts=drafts)
-    outputs = {c.name: check_outputs(experiment, grid, c.name) for c in experiment.candidates}
+    # Reading all answers takes longer than all else, and decides nothing while the run goes on.
+    read = experiment.candidates if state != "running" else ()
+    outputs = {c.name: check_outputs(experiment, grid, c.name) for c in read}
     cautions = audit(bench, outputs)
     touching = {i: [c for c in cautions if touches(c, draft.target, base)] for i, draft in enumerate(drafts)}
     rows = finish(experiment, drafts, touching)
-    return Result(
+    if experiment.method == "fixed" and state == "running":
+        rows = tuple(not_yet(experiment, row) for row in rows)
+    result = Result(
         run=run,
         name=experiment.name,
         state=state,
@@ -56,8 +73,22 @@ def compare_blocks(
         stop_reason=stop_reason,
         comparisons=tuple(row for row in rows if row.workload is not None),
         resources=tuple(row for row in rows if row.workload is None),
-        quality=tuple(_quality(c.name, outputs[c.name], quality_note) for c in experiment.candidates),
+        quality=tuple(_quality(c.name, outputs.get(c.name), quality_note) for c in experiment.candidates),
         warnings=cautions,
+        crossings=() if state == "running" else find_crossings(experiment, grid, rows),
+        edges=()
+        if state == "running"
+        else find_edges(experiment, grid, [(c, drafts[i].target) for i, found in touching.items() for c in found]),
+    )
+    if state == "running":
+        return result
+    return msgspec.structs.replace(
+        result,
+        task_times=task_times(experiment, grid, answers),
+        memory=memory_use(experiment, blocks, starts),
+        startups=start_ups(experiment, grid, starts),
+        energy=energy_use(experiment, grid),
+        break_evens=(*start_break_evens(experiment, grid, starts), *volume_break_evens(experiment, grid)),
     )
 
 
@@ -101,9 +132,9 @@ def _without_clutter(grid: Grid, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]
     return tuple(draft for draft in drafts if keeps(draft))
 
 
-def _quality(candidate: str, outputs: OutputCheck, note: str | None) -> QualityNote:
+def _quality(candidate: str, outputs: OutputCheck | None, note: str | None) -> QualityNote:
     """A set-up that breaks the outputs is garbage; anything else is never called fine without a quality task."""
-    if outputs.garbage is not None:
+    if outputs is not None and outputs.garbage is not None:
         return QualityNote(candidate=candidate, status="garbage", reason=outputs.garbage)
     if note is not None:
         return QualityNote(candidate=candidate, status="not comparable", reason=note)

@@ -102,8 +102,10 @@ def extract(data: BlockData, *, slo: Mapping[str, float] | None = None, price: P
             "request_throughput_rps": throughput(completed, inside.astype(np.float64), window),
             "token_throughput_tps": throughput(completed, known, window),
             "goodput_rps": throughput(completed, inside * _meets(values, slo), window) if slo else np.nan,
-            "cost_per_request": _cost(columns, ok, tokens, price),
-            "energy_per_token_j": _per_token(data.block.energy_j, np.where(ok, tokens, np.nan)),
+            "task_time_s": _task_time(columns, values["e2e_latency_s"]),
+            "cost_per_request": _cost(columns, ok, tokens, price)
+            + _machine_cost(throughput(completed, inside.astype(np.float64), window), price),
+            "energy_per_token_j": _per_token(data.block.energy_j, window, throughput(completed, known, window)),
         },
     )
 
@@ -115,16 +117,39 @@ def _meets(values: Mapping[str, Floats], slo: Mapping[str, float]) -> Floats:
 
 
 def _cost(columns: Mapping[str, Any], ok: Bools, output_tokens: Floats, price: Price | None) -> float:
-    """Mean cost of the completed requests, in the price's currency; NaN without a price or without token counts."""
+    """Mean cost of the tokens of completed requests, in the price's currency; NaN without a price or token counts."""
     if price is None or price.free or not ok.any():
         return np.nan
+    if price.input == price.output == 0:
+        return 0.0
     asked = np.asarray(columns["input_tokens"], dtype=np.float64)[ok]
     return float(np.mean((asked * price.input + output_tokens[ok] * price.output) / 1e6))
 
 
-def _per_token(energy_j: float | None, output_tokens: Floats) -> float:
-    total = float(np.nansum(output_tokens))
-    return energy_j / total if energy_j is not None and total > 0 else np.nan
+def _machine_cost(rate: float, price: Price | None) -> float:
+    """Cost of the machine for one of so many requests a second; NaN where there is no such rate."""
+    if price is None or not price.hour:
+        return 0.0
+    return price.hour / 3600 / rate if rate > 0 else np.nan
+
+
+def _task_time(columns: Mapping[str, Any], e2e_s: Floats) -> float:
+    """Mean time of a task [s]: the calls of a conversation together. One whose calls did not all end well is left out;
+    NaN where there is none."""
+    talks = np.asarray(columns.get("conversation", np.full(e2e_s.size, np.nan)), dtype=np.float64)
+    single = ~np.isfinite(talks)
+    times = e2e_s[single & np.isfinite(e2e_s)]
+    names, owner = np.unique(talks[~single], return_inverse=True)
+    if names.size:
+        whole = np.bincount(owner, weights=e2e_s[~single], minlength=names.size)  # NaN: a call of it failed
+        times = np.concatenate([times, whole[np.isfinite(whole)]])
+    return float(times.mean()) if times.size else np.nan
+
+
+def _per_token(energy_j: float | None, window_ns: tuple[int, int], tokens_per_s: float) -> float:
+    """Energy of the steady window ÷ tokens of what was completed in it [J]."""
+    seconds = (window_ns[1] - window_ns[0]) / 1e9
+    return energy_j / seconds / tokens_per_s if energy_j is not None and seconds > 0 and tokens_per_s > 0 else np.nan
 
 
 def _stamps(columns: Mapping[str, Any], name: str) -> Ints:

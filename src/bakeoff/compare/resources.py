@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -37,14 +37,18 @@ def _span(first: int | None, last: int | None) -> float:
     return math.nan if first is None or last is None or last <= first else (last - first) / 1e9
 
 
-def start_series(starts: Sequence[Start], base: str, other: str, metric: Metric) -> Series:
+def start_series(
+    starts: Sequence[Start], base: str, other: str, metric: Metric, strata: Mapping[int, int] | None = None
+) -> Series:
     """Log ratios by start group. Start-up times pair only starts that found the page cache in the same state.
 
-    A variant that was started twice in one group (it died) counts with its first complete start.
+    A variant that was started twice in one group (it died) counts with its first complete start. strata: round →
+    machine, where rounds of several machines are merged.
     """
     arms = _by_group(starts, base, metric), _by_group(starts, other, metric)
     keys: list[int] = []
     rows: list[tuple[float, float, float]] = []
+    labels: list[int] = []
     undefined = 0
     for group in sorted(arms[0].keys() & arms[1].keys()):
         a, b = arms[0][group], arms[1][group]
@@ -56,6 +60,7 @@ def start_series(starts: Sequence[Start], base: str, other: str, metric: Metric)
         if math.isfinite(logs):
             keys.append(group)
             rows.append((logs, *values))
+            labels.append(strata.get(a.round, 0) if strata else 0)
         else:
             undefined += 1
     columns = np.array(rows, dtype=np.float64).reshape(-1, 3)
@@ -68,6 +73,7 @@ def start_series(starts: Sequence[Start], base: str, other: str, metric: Metric)
         rounds=len(keys),
         waiting=0,
         undefined=undefined,
+        strata=np.array(labels, dtype=np.int64) if strata and len(set(labels)) > 1 else None,
     )
 
 

@@ -11,8 +11,11 @@ import numpy as np
 
 from ..metrics import Metric
 from ..model import Caution, Comparison, Experiment, Interval, Ratio
-from ..stats import anytime, multiplicity, outcome, paired, power
-from .pairs import TAIL_REQUESTS, Series
+from ..stats import multiplicity, outcome, paired, power
+from ..stats.strata import summarise
+from .inference import Claim, claims
+from .pairs import Series
+from .reasons import method_of, reason_of
 from .targets import Target
 
 
@@ -23,26 +26,41 @@ class Draft:
     target: Target
     series: Series
     comparison: Comparison
-    p_value: float  # anytime-valid, of no difference
+    p_value: float  # of no difference
+    level: float = 0.05  # alpha of its interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Noise:
+    """What planning needs: the spread of pairs of one kind, pooled over candidates, and the level of a gate."""
+
+    sd: float
+    gates: int
+    round_s: float | None
 
 
 Family = tuple[str | None, str, str]  # cell, metric, statistic: rows whose pair noise is of one kind
 
 
 def draft_rows(
-    experiment: Experiment, targets: Sequence[Target], series_of: Callable[[Target], Series]
+    experiment: Experiment,
+    targets: Sequence[Target],
+    series_of: Callable[[Target], Series],
+    round_s: float | None = None,
 ) -> tuple[Draft, ...]:
-    """A draft for every target that has data; gates have one in any case."""
+    """A draft for every target that has data; gates have one in any case. round_s: time of a round [s]."""
     found = [(target, series_of(target)) for target in targets]
     gates = sum(target.gate for target in targets)
     families: dict[Family, list[Series]] = {}
     for target, series in found:
         families.setdefault(_family(target), []).append(series)
-    pooled = {key: power.pooled_sd([s.logs for s in members]) for key, members in families.items()}
+    pooled = {key: power.pooled_sd(_samples(members))[0] for key, members in families.items()}
+    shown = [
+        (target, series) for target, series in found if target.gate or series.logs.size or series.pooled is not None
+    ]
     return tuple(
-        _draft(experiment, target, series, gates, pooled[_family(target)])
-        for target, series in found
-        if target.gate or series.logs.size
+        _draft(experiment, target, series, claim, _Noise(sd=pooled[_family(target)], gates=gates, round_s=round_s))
+        for (target, series), claim in zip(shown, claims(experiment, shown), strict=True)
     )
 
 
@@ -50,15 +68,28 @@ def _family(target: Target) -> Family:
     return (target.cell.key if target.cell else None, target.metric.name, target.statistic)
 
 
-def _draft(experiment: Experiment, target: Target, series: Series, gates: int, pooled: tuple[float, int]) -> Draft:
+def _samples(members: Sequence[Series]) -> list[np.typing.NDArray[np.float64]]:
+    """The logs of every series, machine by machine: what machines differ by is no noise of a pair."""
+    parts = []
+    for series in members:
+        if series.strata is None:
+            parts.append(series.logs)
+        else:
+            parts += [series.logs[series.strata == label] for label in np.unique(series.strata)]
+    return parts
+
+
+def _draft(experiment: Experiment, target: Target, series: Series, claim: Claim, noise: _Noise) -> Draft:
+    metric, judged = target.metric, claim.judged
+    summary = summarise(series.logs, series.strata)
     alpha = 1 - experiment.confidence
     if target.gate:
-        alpha = multiplicity.bonferroni_level(alpha, gates)
-    log_interval = anytime.interval(series.logs, alpha)
-    metric, n = target.metric, series.logs.size
-    judged = outcome.judge(log_interval, margin=experiment.margin, better=metric.better, time_like=metric.time_like)
-    sd = float(series.logs.std(ddof=1)) if n >= 2 else pooled[0]
-    least = power.minimum_detectable(pooled[0], n, alpha)
+        alpha = multiplicity.bonferroni_level(alpha, noise.gates)
+    if series.pooled is not None:
+        least = power.detectable_error(series.pooled.error, series.pooled.freedom, alpha)
+    else:
+        least = power.minimum_detectable(noise.sd, summary.n, alpha, experiment.method)
+    needed = None if judged.outcome in outcome.DECIDED else _pairs_needed(experiment, target, series, noise, alpha)
     comparison = Comparison(
         candidate=target.candidate,
         workload=target.cell.workload if target.cell else None,
@@ -69,20 +100,21 @@ def _draft(experiment: Experiment, target: Target, series: Series, gates: int, p
         better=metric.better,
         base=_level(series.base, experiment.confidence),
         value=_level(series.other, experiment.confidence),
-        ratio=ratio_of(log_interval, experiment.confidence),
+        ratio=ratio_of(claim.interval, experiment.confidence),
         outcome=judged.outcome,
-        margin=experiment.margin,
+        margin=experiment.margin_of(metric.name),
         pairs=series.rounds,
         gate=target.gate,
         detectable=judged.detectable,
-        reason=None if judged.outcome in outcome.DECIDED else _reason(experiment, target, series, log_interval),
-        pairs_needed=None
-        if judged.outcome in outcome.DECIDED or not n
-        else _pairs_needed(experiment, float(series.logs.mean()), sd, alpha, n),
+        reason=reason_of(experiment, target, series, claim),
+        pairs_needed=needed,
         minimum_detectable=_exp(least, minus_one=True),
-        method=_method(experiment, target, gates),
+        method=method_of(experiment, target, series, noise.gates),
+        p_value=claim.p_value if series.logs.size >= 2 or series.pooled is not None else None,
+        spread=None if math.isnan(summary.sd) else summary.sd,
+        seconds_needed=needed * noise.round_s if needed is not None and noise.round_s is not None else None,
     )
-    return Draft(target=target, series=series, comparison=comparison, p_value=anytime.p_value(series.logs))
+    return Draft(target=target, series=series, comparison=comparison, p_value=claim.p_value, level=claim.level)
 
 
 def _unit(experiment: Experiment, metric: Metric) -> str:
@@ -96,7 +128,9 @@ def finish(
 ) -> tuple[Comparison, ...]:
     """Final rows. touching: invalidating cautions by the draft's place."""
     explored = [
-        i for i, d in enumerate(drafts) if not d.target.gate and not touching.get(i) and d.series.logs.size >= 2
+        i
+        for i, d in enumerate(drafts)
+        if not d.target.gate and not touching.get(i) and (d.series.logs.size >= 2 or d.series.pooled is not None)
     ]
     adjusted = multiplicity.benjamini_hochberg([drafts[i].p_value for i in explored])
     lost = {i for i, p in zip(explored, adjusted, strict=True) if p > 1 - experiment.confidence}
@@ -111,10 +145,22 @@ def finish(
     return tuple(rows)
 
 
+def not_yet(experiment: Experiment, row: Comparison) -> Comparison:
+    """A row of a fixed-n run that still measures: its one look is at the end."""
+    if row.outcome == "invalid":
+        return row
+    reason = f"looked at once, when all {experiment.budget.max_pairs} pairs are there"
+    return msgspec.structs.replace(
+        row, outcome="inconclusive", detectable=False, reason=reason, pairs_needed=None, seconds_needed=None
+    )
+
+
 def _invalid(row: Comparison, cautions: Sequence[Caution]) -> Comparison:
     first, more = cautions[0], len({c.code for c in cautions}) - 1
     reason = f"{first.message}; {first.remedy}" + (f" (and {more} more, see the warnings)" if more else "")
-    return msgspec.structs.replace(row, outcome="invalid", reason=reason, detectable=False, pairs_needed=None)
+    return msgspec.structs.replace(
+        row, outcome="invalid", reason=reason, detectable=False, pairs_needed=None, seconds_needed=None
+    )
 
 
 def _weakened(row: Comparison, rows: int) -> Comparison:
@@ -148,42 +194,13 @@ def _exp(value: float | None, *, minus_one: bool = False) -> float | None:
     return math.expm1(value) if minus_one else math.exp(value)
 
 
-def _pairs_needed(experiment: Experiment, mean: float, sd: float, alpha: float, n: int) -> int | None:
-    needed = power.pairs_to_decide(mean, sd, alpha, outcome.log_margin(experiment.margin))
-    return (needed - n) * max(1, experiment.start_every) if needed is not None and needed > n else None
-
-
-def _method(experiment: Experiment, target: Target, gates: int) -> str:
-    if target.cell is None:
-        estimate = "log ratio per pair of starts"
-    elif target.statistic == "p50" and target.metric.scope == "request" and target.metric.name != "itl_s":
-        estimate = "median over paired prompts of log ratios, per pair of blocks"
-    else:
-        estimate = "log ratio of block values, per pair of blocks"
-    if experiment.start_every >= 2 and target.cell is not None:
-        estimate += f", averaged over the {experiment.start_every} rounds of a start"
-    level = f"anytime-valid t interval, {experiment.confidence * 100:g} %"
-    if not target.gate:
-        return f"{estimate}; {level}; exploration, BH"
-    return f"{estimate}; {level}" + (f" over all {gates} gates together" if gates > 1 else "")
-
-
-def _reason(experiment: Experiment, target: Target, series: Series, interval: Interval) -> str:
+def _pairs_needed(experiment: Experiment, target: Target, series: Series, noise: _Noise, alpha: float) -> int | None:
+    """More rounds until the row would probably be decided; with a fixed n, beyond those that a new run repeats."""
     n = series.logs.size
-    if n == 0:
-        if target.statistic in TAIL_REQUESTS and series.undefined:
-            return f"{target.statistic} needs at least {TAIL_REQUESTS[target.statistic]} requests in every block"
-        if series.undefined:
-            return f"{target.metric.label} is undefined in every pair so far"
-        waiting = f" ({series.waiting} rounds of an unfinished start group wait)" if series.waiting else ""
-        return f"no complete pair yet{waiting}"
-    if n == 1:
-        if target.cell is None:
-            return "one start per arm"
-        return "one pair has no interval" if experiment.start_every < 2 else "one start per arm has no interval"
-    if interval.low is None or interval.high is None:
-        what = "pairs" if experiment.start_every < 2 else "start groups"
-        return f"{n} {what} are too few for an interval at this level"
-    if interval.low > 0 or interval.high < 0:
-        return "it excludes no change, but not one within the margin"
-    return "it could be no change, or a relevant one"
+    if not n:
+        return None
+    mean, sd, _, _ = summarise(series.logs, series.strata)
+    margin = outcome.log_margin(experiment.margin_of(target.metric.name))
+    spread = noise.sd if math.isnan(sd) else sd
+    needed = power.pairs_to_decide(mean, spread, alpha, margin, experiment.method)
+    return (needed - n) * max(1, experiment.start_every) if needed is not None and needed > n else None

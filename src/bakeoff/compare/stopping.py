@@ -6,6 +6,7 @@ from ..metrics import METRICS
 from ..model import Comparison, Experiment, Look, Result
 from ..stats.outcome import DECIDED
 from ..units import change
+from .view_text import cell_key
 
 
 def gates_of(result: Result) -> tuple[Comparison, ...]:
@@ -20,8 +21,13 @@ def decided(result: Result) -> bool:
 
 
 def stop_reason(experiment: Experiment, result: Result, rounds_done: int) -> str | None:
-    """A text when the run may end here. Looks only at whole start groups, and not before `budget.min_pairs`."""
+    """A text when the run may end here. Looks only at whole start groups, and not before `budget.min_pairs`.
+
+    A run of a fixed number of pairs ends by that number alone.
+    """
     group = max(1, experiment.start_every)
+    if experiment.method == "fixed":
+        return None
     if rounds_done < experiment.budget.min_pairs or rounds_done % group or not decided(result):
         return None
     count = len(gates_of(result))
@@ -41,9 +47,8 @@ def look(experiment: Experiment, result: Result, rounds_done: int) -> Look:
 
 
 def _short(row: Comparison, *, several: bool) -> str:
-    load = "".join(f"/{'c' if kind == 'concurrency' else 'r'}{level:g}" for kind, level in row.load.items())
     who = f"{row.candidate} " if several else ""
-    where = f"{row.workload}{load} " if row.workload else ""
+    where = f"{cell_key(row)} " if row.workload else ""
     label = METRICS[row.metric].label if row.metric in METRICS else row.metric
     span = ""
     if row.ratio.low is not None and row.ratio.high is not None:

@@ -76,6 +76,8 @@ def _defined(experiment: Experiment, cell: Cell, metric: Metric) -> bool:
 
     Goodput needs limits, and a cost needs a price that both arms declare.
     """
+    if metric.name == "task_time_s":  # a fixed length is no task: both arms write what they are told
+        return experiment.workload(cell.workload).length == "natural"
     if metric.name == "goodput_rps":
         return bool(experiment.workload(cell.workload).slo)
     if metric.name == "cost_per_request":

@@ -115,5 +115,6 @@ def redacted_result(result: Result, experiment: Experiment) -> Result:
             return [cleaned(item) for item in value]
         return value
 
-    plain = {name: cleaned(value) for name, value in msgspec.to_builtins(result).items()}
+    shown = msgspec.structs.replace(result, flips=())  # these are prompts and answers
+    plain = {name: cleaned(value) for name, value in msgspec.to_builtins(shown).items()}
     return msgspec.convert({**plain, "run": clean.path(result.run)}, Result)

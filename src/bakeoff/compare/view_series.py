@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..metrics import METRICS
+from ..metrics import METRICS, Metric
 from ..model import BlockData, Sample
-from .pairs import Grid, Pair, pair_log_ratio
+from ..stats.drift import lag1, slope
+from ..stats.power import minimum_detectable
+from ..stats.strata import aligned, summarise
+from .pairs import Grid, Pair, Series, pair_log_ratio, stray
 from .view_text import metric_label
-from .view_types import Bar, Curve, Distribution, PairPoint, PairSeries, Strip, Timeline
+from .view_types import Bar, Curve, Distribution, PairPoint, PairSeries, PairSummary, Strip, Timeline
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,30 +57,79 @@ def _curve(arm: str, values: Floats) -> Curve:
 
 
 def pair_series(
-    grid: Grid, cell: str, arms: Mapping[str, str], gates: Sequence[tuple[str, str]], margin: float
+    grid: Grid, cell: str, arms: Mapping[str, str], gates: Sequence[tuple[str, str]]
 ) -> tuple[PairSeries, ...]:
-    """Candidate ÷ base of every pair, by the estimators that the verdict rests on.
+    """Candidate ÷ base of every pair, by the estimators that the verdict rests on, and base ÷ base beside it.
 
     arms: variant → name to show; the first is the base. gates: (metric, statistic).
     """
     base, *candidates = arms
-    places: list[tuple[str, Literal["pair", "aa"], list[Pair]]] = [
-        (arms[candidate], "pair", grid.pairs(base, candidate, cell)) for candidate in candidates
-    ]
-    places.append((arms[base], "aa", grid.aa_pairs(cell)))
     found = []
     for name, statistic in gates:
-        points = []
-        for shown, kind, pairs in places:
-            for pair in pairs:
-                log = pair_log_ratio(pair, METRICS[name], statistic)
-                if math.isfinite(log):
-                    ratio = math.exp(log)
-                    points.append(PairPoint(arm=shown, kind=kind, round=pair.round, group=pair.group, ratio=ratio))
-        if points:
-            label = metric_label(name, statistic)
-            found.append(PairSeries(metric=name, label=label, margin=margin, points=tuple(points)))
+        metric = METRICS[name]
+        points: list[PairPoint] = []
+        summaries: list[PairSummary] = []
+        for candidate in candidates:
+            series = grid.series(base, candidate, cell, metric, statistic)
+            apart = {series.keys[i] for i in stray(series, grid.experiment.margin_of(name))}
+            points += _points(grid.pairs(base, candidate, cell), metric, statistic, arms[candidate], apart, grid)
+            summaries += _summary(grid, arms[candidate], series)
+        again = _points(grid.aa_pairs(cell), metric, statistic, arms[base], set(), None)
+        if again:
+            logs = np.log([point.ratio for point in again])
+            spread = float(logs.std(ddof=1)) if logs.size > 1 else None
+            ratio = math.exp(float(logs.mean()))
+            summaries.append(PairSummary(arm=arms[base], kind="aa", pairs=logs.size, ratio=ratio, spread=spread))
+        if points or again:
+            label, margin = metric_label(name, statistic), grid.experiment.margin_of(name)
+            both = (*points, *again)
+            found.append(PairSeries(metric=name, label=label, margin=margin, points=both, summaries=tuple(summaries)))
     return tuple(found)
+
+
+def _points(
+    pairs: Sequence[Pair], metric: Metric, statistic: str, shown: str, apart: Collection[int], grid: Grid | None
+) -> list[PairPoint]:
+    """One point a round. grid None: base against base. apart: replicates that are outliers."""
+    by_group = grid is not None and grid.experiment.start_every >= 2
+    found = []
+    for pair in pairs:
+        log = pair_log_ratio(pair, metric, statistic)
+        if math.isfinite(log):
+            found.append(
+                PairPoint(
+                    arm=shown,
+                    kind="aa" if grid is None else "pair",
+                    round=pair.round,
+                    group=pair.group,
+                    ratio=math.exp(log),
+                    outlier=(pair.group if by_group else pair.round) in apart,
+                )
+            )
+    return found
+
+
+def _summary(grid: Grid, shown: str, series: Series) -> Iterator[PairSummary]:
+    mean, sd, n, freedom = summarise(series.logs, series.strata)
+    if n == 0:
+        return
+    known = freedom >= 1
+    asked = grid.experiment
+    least = minimum_detectable(sd, n, 1 - asked.confidence, asked.method) if known else None
+    residuals = aligned(series.logs, series.strata)
+    yield PairSummary(
+        arm=shown,
+        kind="pair",
+        pairs=series.logs.size,
+        ratio=math.exp(mean),
+        spread=sd if known else None,
+        drift=math.exp(slope(residuals)[0]) if residuals.size >= 4 else None,
+        likeness=lag1(residuals)[0] if residuals.size >= 5 else None,
+        detectable=math.expm1(least) if least is not None and least < _ABSURD else None,
+    )
+
+
+_ABSURD = 5.0  # a smallest effect of ×150 says nothing
 
 
 _HEALTH = (

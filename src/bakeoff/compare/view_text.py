@@ -42,18 +42,27 @@ def cell_title(workload: Workload, cell: Cell, clean: Cleaner) -> str:
     prompts = workload.prompts
     size = str(prompts.input_tokens) if prompts.input_tokens is not None else clean.path(prompts.path or "?", 30)
     limit = "≤" if workload.length == "natural" else ""
-    if cell.kind == "closed":
-        load = f"{cell.level:g} at a time"
-    else:
-        load = f"{cell.level:g} requests/s, {workload.load.arrivals} arrivals"
-    return f"{clean(workload.name, 40)} {size}/{limit}{workload.output_tokens}, {load}"
+    answers = "recorded" if prompts.recorded_lengths else f"{limit}{workload.output_tokens}"
+    load = load_words(*next(iter(cell.load.items())))
+    if cell.kind == "open":
+        load += f", {workload.load.arrivals} arrivals"
+    return f"{clean(workload.name, 40)} {size}/{answers}, {load}"
+
+
+def load_words(kind: str, level: float) -> str:
+    """``4 at a time``, ``2 requests/s``, ``replayed 2 times as fast``. kind: as in a row's `load`."""
+    if kind == "concurrency":
+        return f"{level:g} at a time"
+    if kind == "rate":
+        return f"{level:g} requests/s"
+    return "replayed as recorded" if level == 1 else f"replayed {level:g} times as fast"
 
 
 def cell_key(comparison: Comparison) -> str | None:
     """Cell.key of a comparison's workload and load; None for one that is per start."""
     if comparison.workload is None:
         return None
-    for name, kind in (("concurrency", "c"), ("rate", "r")):
+    for name, kind in (("concurrency", "c"), ("rate", "r"), ("replay", "x")):
         if name in comparison.load:
             return f"{comparison.workload}/{kind}{comparison.load[name]:g}"
     return comparison.workload
@@ -90,9 +99,14 @@ def row_of(comparison: Comparison, clean: Cleaner) -> Row:
     )
 
 
-def _direction(comparison: Comparison) -> str:
+def _words(comparison: Comparison) -> tuple[str, str]:
+    """(good, bad) of a metric."""
     known = METRICS.get(comparison.metric)
-    good, bad = ("faster", "slower") if known is None or known.time_like else ("better", "worse")
+    return ("faster", "slower") if known is None or known.time_like else ("better", "worse")
+
+
+def _direction(comparison: Comparison) -> str:
+    good, bad = _words(comparison)
     above = (comparison.ratio.point or 1.0) > 1
     return bad if above == (comparison.better == "lower") else good
 
@@ -112,14 +126,31 @@ def _note(comparison: Comparison, clean: Cleaner) -> str | None:
     if comparison.reason:
         parts.append(clean(comparison.reason).rstrip("."))
     if comparison.outcome not in ("faster", "slower", "better", "worse", "equivalent", "invalid"):
+        if not_inferior(comparison):
+            parts.append(f"proven: not {_words(comparison)[1]} by more than the margin")
         if comparison.minimum_detectable is not None:
             smallest = change(1 + comparison.minimum_detectable).lstrip("+")
             parts.append(f"{comparison.pairs} pairs show changes from {smallest} on")
         if comparison.pairs_needed:
-            parts.append(more_pairs(comparison.pairs_needed))
+            parts.append(more_pairs(comparison.pairs_needed, comparison.seconds_needed))
     if contradicts(comparison):
         parts.append("the change is computed pair by pair, the columns are averages")
     return "; ".join(parts) or None
+
+
+def not_inferior(row: Comparison) -> bool:
+    """Whether the whole interval lies on the good side of the margin: proof that nothing that matters is lost.
+
+    A gate may still be undecided between equivalent and faster; for shipping that makes no difference.
+    """
+    if row.outcome == "invalid":
+        return False
+    if row.outcome in ("faster", "better", "equivalent"):
+        return True
+    edge = 1 + row.margin
+    if row.better == "lower":
+        return row.ratio.high is not None and row.ratio.high <= edge
+    return row.ratio.low is not None and row.ratio.low >= 1 / edge
 
 
 def contradicts(comparison: Comparison) -> bool:
@@ -182,11 +213,19 @@ def decision_of(decision: Decision, clean: Cleaner) -> DecisionView:
     return DecisionView(ship=clean(decision.ship, 60), headline=headline, conditions=conditions, reasons=reasons)
 
 
-def more_pairs(count: int) -> str:
-    """How many pairs are still needed; beyond some hundreds that is no advice but a no."""
+def more_pairs(count: int, seconds: float | None = None) -> str:
+    """How many pairs are still needed, and the time [s]; beyond some hundreds that is no advice but a no."""
     if count > _REALISTIC:
         return "no realistic number of pairs would decide it"
-    return f"about {count} more {_plural(count, 'pair')} needed"
+    time = f" (about {duration(seconds)})" if seconds is not None and seconds >= 1 else ""
+    return f"about {count} more {_plural(count, 'pair')} needed{time}"
+
+
+def duration(seconds: float) -> str:
+    """A time for planning: ``40 s``, ``12 min``, ``3.5 h``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 _REALISTIC = 500
@@ -200,54 +239,3 @@ def state_text(result: Result) -> str | None:
         "failed": f"Failed: what follows rests on {rounds}.",
         "running": f"Still running: what follows rests on {rounds} so far.",
     }.get(result.state)
-
-
-def method_items(result: Result, experiment: Experiment, clean: Cleaner) -> tuple[tuple[str, str], ...]:
-    """How the numbers came about, term by term."""
-    rows = (*result.comparisons, *result.resources)
-    gates = ", ".join(dict.fromkeys(clean(metric_label(c.metric, c.statistic), 60) for c in rows if c.gate))
-    margin, level = f"±{experiment.margin * 100:g} %", f"{experiment.confidence * 100:g} %"
-    items = [
-        (
-            "Design",
-            "Each round visits every variant once, in Williams order, so that slow changes of the machine fall on all "
-            "arms alike. A pair is base and candidate in one cell of one round, on the same prompts.",
-        ),
-        (
-            "Replicates",
-            "Requests inside a block are correlated and never counted as independent. "
-            + _starts_sentence(experiment.start_every),
-        ),
-        ("Gates", f"{gates or 'none'}. All other rows are exploration and are labelled so."),
-        (
-            "Outcomes",
-            f"A row is faster or slower only if its whole {level} interval lies beyond the margin of {margin}; "
-            f"equivalent if it lies inside; probably … if it excludes no change but straddles the margin; "
-            "else inconclusive.",
-        ),
-        ("Stopping", clean(result.stop_reason or "") or "The run had not stopped when this report was written."),
-    ]
-    if experiment.aa_pairs:
-        count = f"{experiment.aa_pairs} {_plural(experiment.aa_pairs, 'pair')}"
-        items.append(
-            ("Bench check", f"{count} of base against base: a difference there is the bench's, not a variant's.")
-        )
-    for method in dict.fromkeys(c.method for c in rows if c.method):
-        names = dict.fromkeys(metric_label(c.metric, c.statistic) for c in rows if c.method == method)
-        items.append((", ".join(clean(n, 60) for n in names), clean(method)))
-    known = dict.fromkeys(c.metric for c in rows if c.metric in METRICS)
-    items.extend((f"{METRICS[name].label} is", METRICS[name].formula) for name in known)
-    shown = [c.minimum_detectable for c in result.comparisons if c.gate and c.minimum_detectable is not None]
-    if shown:
-        low, high = (f"{value * 100:.1f}" for value in (min(shown), max(shown)))
-        span = f"{low} %" if low == high else f"{low} to {high} %, depending on the gate"
-        items.append(("Sensitivity", f"The smallest change that these pairs could show is {span}."))
-    return tuple(items)
-
-
-def _starts_sentence(every: int) -> str:
-    if every == 0:
-        return "Every server was started once, so the result holds for these starts only."
-    if every == 1:
-        return "Every variant is started afresh in every round."
-    return f"Rounds in groups of {every} share one start per variant, and count as one replicate."

@@ -6,9 +6,15 @@ Renderers format these and compute no statistics, so that every report of a run 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..model import Interval, Outcome, Ratio
+
+if TYPE_CHECKING:
+    from .view_quality import FlipView, ScoreView
+
+if TYPE_CHECKING:
+    from .view_quality import FlipView, ScoreView
 
 Tone = Literal["good", "bad", "equal", "unsure", "invalid"]
 
@@ -84,6 +90,25 @@ class PairPoint:
     round: int
     group: int
     ratio: float
+    outlier: bool = False  # stands apart from its arm's other pairs; it counts all the same
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSummary:
+    """What the pairs of one arm look like. Ratios and shares; None where there are too few to tell.
+
+    spread: standard deviation of the log ratios. drift: change over the run by a straight line, as a ratio. likeness:
+    lag-1 autocorrelation. detectable: relative effect that so many pairs show with 80 %.
+    """
+
+    arm: str
+    kind: Literal["pair", "aa"]
+    pairs: int
+    ratio: float
+    spread: float | None = None
+    drift: float | None = None
+    likeness: float | None = None
+    detectable: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +119,36 @@ class PairSeries:
     label: str
     margin: float
     points: tuple[PairPoint, ...]
+    summaries: tuple[PairSummary, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossingView:
+    """Where one candidate and the base change places along an axis. `points`: (level, ratio) of every cell measured.
+
+    `text` says it in one sentence; `at` in the unit of the axis, without a point where nothing crosses.
+    """
+
+    candidate: str
+    label: str  # of the metric
+    axis: str  # "prompt length"
+    unit: str  # "tokens"
+    where: str  # the workload, and what was the same
+    status: Literal["crosses", "none", "unresolved"]
+    text: str
+    at: Interval
+    margin: float
+    points: tuple[tuple[float, Ratio], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeView:
+    """How much load one candidate bears against the base, in a workload whose levels were searched."""
+
+    title: str
+    text: str  # with figures and outcome
+    reason: str | None  # why it is open
+    tone: Tone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,6 +308,10 @@ class View:
     outputs: tuple[OutputSet, ...] = ()
     errors: tuple[ErrorCount, ...] = ()
     requests: tuple[tuple[str, int], ...] = ()  # requests sent, by arm
+    crossings: tuple[CrossingView, ...] = ()
+    scores: tuple[ScoreView, ...] = ()
+    flips: tuple[FlipView, ...] = ()
+    edges: tuple[EdgeView, ...] = ()
     method: tuple[tuple[str, str], ...] = ()
     command: str | None = None
     run_path: str | None = None

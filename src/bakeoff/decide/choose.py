@@ -1,6 +1,7 @@
 """Which variant to ship. Deterministic rules over the gates; a tie goes to the base, ignorance to nobody.
 
-1. A candidate whose outputs are garbage is never shipped.
+1. A candidate whose outputs are garbage, or whose accuracy on a task lies below the margin, is never shipped; nor is
+   one whose tasks take longer, though its tokens may be faster: it writes more of them.
 2. A candidate that is nowhere slower and somewhere faster is shipped; of several, the one with the shortest task.
 3. Otherwise, a candidate that wins some cells is shipped for those, the base for the rest; where the gates of one cell
    disagree, its E2E decides.
@@ -13,9 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..metrics import METRICS
-from ..model import Caution, Comparison, Decision, Experiment, QualityNote
+from ..model import Caution, Comparison, Crossing, Decision, Experiment, QualityNote, QualityScore, TaskTime
 from ..units import change
+from .quality import quality_conditions, quality_reasons, refusals
+from .split import crossing_sentences, split_condition
 from .standing import CellStanding, Standing, standing_of
+from .tasks import slower_tasks, task_reasons
 from .words import in_cell, missing, number, numbers, place
 
 
@@ -28,13 +32,16 @@ class _Case:
     quality: Sequence[QualityNote]
     cautions: Sequence[Caution]
     refused: tuple[str, ...]  # sentences on candidates that are never shipped
+    crossings: Sequence[Crossing] = ()
+    scores: Sequence[QualityScore] = ()
+    tasks: Sequence[TaskTime] = ()
 
     def won(self, name: str, cell: CellStanding) -> str:
         return in_cell(self.experiment, name, cell)
 
     def provisos(self, candidate: str) -> tuple[str, ...]:
         """Conditions that hold whatever the figures say."""
-        return (*_quality_conditions(candidate, self.quality), *_start_conditions(self.cautions))
+        return (*quality_conditions(candidate, self.quality, self.scores), *_start_conditions(self.cautions))
 
 
 def decide(
@@ -42,20 +49,41 @@ def decide(
     comparisons: Sequence[Comparison],
     quality: Sequence[QualityNote] = (),
     cautions: Sequence[Caution] = (),
+    crossings: Sequence[Crossing] = (),
+    scores: Sequence[QualityScore] = (),
+    tasks: Sequence[TaskTime] = (),
 ) -> Decision:
-    """The advice that these rows allow. comparisons: rows of cells and, if wanted as reasons, of server starts."""
-    garbage = {note.candidate: note.reason for note in quality if note.status == "garbage"}
-    everyone = [standing_of(experiment, comparisons, c.name, garbage.get(c.name)) for c in experiment.candidates]
-    refused = tuple(f"never {s.candidate}: {s.garbage}" for s in everyone if s.garbage is not None)
-    case = _Case(experiment=experiment, comparisons=comparisons, quality=quality, cautions=cautions, refused=refused)
-    standings = [s for s in everyone if s.garbage is None]
+    """The advice that these rows allow. comparisons: rows of cells and, if wanted as reasons, of server starts.
+
+    crossings: where the variants change places, so that advice by traffic can name the level. scores: measured quality.
+    tasks: what tasks take, where answers have their natural length.
+    """
+    never = {**slower_tasks(tasks), **refusals(quality, scores)}
+    everyone = [standing_of(experiment, comparisons, c.name, never.get(c.name)) for c in experiment.candidates]
+    refused = tuple(s.refused for s in everyone if s.refused is not None)
+    case = _Case(
+        experiment=experiment,
+        comparisons=comparisons,
+        quality=quality,
+        cautions=cautions,
+        refused=refused,
+        crossings=crossings,
+        scores=scores,
+        tasks=tasks,
+    )
+    standings = [s for s in everyone if s.refused is None]
     if standings and not any(s.cells for s in standings):
         return Decision(ship=None, reasons=(*refused, "nothing was measured that decides"))
     good = sorted((s for s in standings if s.acceptable), key=lambda s: s.task_ratio)
     if good:
         return _ship(case, good[0], [s for s in standings if s is not good[0]])
-    # What is still open or invalid about a candidate leaves the question open, whatever its other cells say.
-    unknown = [s for s in standings if s.has("open") or s.has("invalid") or not s.cells]
+    # What is still open or invalid about a candidate leaves the question open, whatever its other cells say; but where
+    # a crossing is known, cells close to it need not be decided.
+    unknown = [
+        s
+        for s in standings
+        if (s.has("open") or s.has("invalid") or not s.cells) and split_condition(experiment, s, crossings) is None
+    ]
     if unknown:
         reasons = [_why_unknown(experiment, s) for s in unknown]
         reasons += [case.won(s.candidate, c) for s in standings if s not in unknown for c in s.cells]
@@ -74,7 +102,9 @@ def _ship(case: _Case, best: Standing, others: Sequence[Standing]) -> Decision:
     """The best of those that lose nowhere, and why not another."""
     reasons = [case.won(best.candidate, cell) for cell in best.cells]
     reasons += [_why_not(case.experiment, other, best) for other in others]
-    reasons += [*_resources(case.comparisons, best.candidate), *case.refused]
+    reasons += [*task_reasons(best.candidate, case.tasks), *quality_reasons(best.candidate, case.scores)]
+    reasons += _resources(case.comparisons, best.candidate)
+    reasons += case.refused
     return Decision(ship=best.candidate, conditions=case.provisos(best.candidate), reasons=tuple(reasons))
 
 
@@ -97,7 +127,10 @@ def _mixed(case: _Case, best: Standing, standings: Sequence[Standing]) -> Decisi
     experiment = case.experiment
     cells = {side: [c for c in best.cells if c.side == side] for side in ("candidate", "same", "base")}
     conditions: list[str] = []
-    if cells["base"]:
+    split = split_condition(experiment, best, case.crossings)
+    if split is not None:
+        conditions.append(split)
+    elif cells["base"]:
         conditions.append(f"for {_places(experiment, cells['candidate'])}")
         conditions.append(f"{experiment.base.name} for {_places(experiment, cells['base'])}")
         if cells["same"]:
@@ -106,8 +139,10 @@ def _mixed(case: _Case, best: Standing, standings: Sequence[Standing]) -> Decisi
         slower = [row for row in best.gates if row.outcome in ("slower", "worse")]
         names = ", ".join(dict.fromkeys(f"{METRICS[row.metric].label} is {row.outcome}" for row in slower))
         conditions.append(f"where the time of a whole task counts ({names})")
-    reasons = [case.won(best.candidate, cell) for cell in best.cells]
+    reasons = [*crossing_sentences(experiment, best.candidate, case.crossings)]
+    reasons += [case.won(best.candidate, cell) for cell in best.cells]
     reasons += [case.won(s.candidate, c) for s in standings if s is not best for c in s.cells]
+    reasons += [*task_reasons(best.candidate, case.tasks), *quality_reasons(best.candidate, case.scores)]
     return Decision(
         ship=best.candidate,
         conditions=(*conditions, *case.provisos(best.candidate)),
@@ -158,15 +193,6 @@ def _resources(comparisons: Sequence[Comparison], candidate: str) -> tuple[str, 
         and row.outcome in ("better", "worse", "faster", "slower")
     ]
     return (f"{candidate} besides: " + ", ".join(f"{number(row)} ({row.outcome})" for row in rows),) if rows else ()
-
-
-def _quality_conditions(candidate: str, quality: Sequence[QualityNote]) -> tuple[str, ...]:
-    note = next((n for n in quality if n.candidate == candidate), None)
-    if note is not None and note.status == "ok":
-        return ()
-    if note is not None and note.status == "not comparable":
-        return ("if its quality suffices (it cannot be compared here)",)
-    return ("if its quality suffices (quality was not measured)",)
 
 
 def _start_conditions(cautions: Sequence[Caution]) -> tuple[str, ...]:

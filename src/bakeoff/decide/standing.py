@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..compare.view_text import not_inferior
 from ..metrics import METRICS
 from ..model import Cell, Comparison, Experiment
 from ..stats.outcome import DECIDED
@@ -32,7 +33,7 @@ class Standing:
 
     candidate: str
     cells: tuple[CellStanding, ...]
-    garbage: str | None = None
+    refused: str | None = None  # why it is never shipped
 
     @property
     def gates(self) -> tuple[Comparison, ...]:
@@ -43,9 +44,9 @@ class Standing:
 
     @property
     def acceptable(self) -> bool:
-        """Proven somewhere faster and nowhere slower by more than the margin, and no garbage."""
+        """Proven somewhere faster and nowhere slower by more than the margin, and not refused."""
         gates = self.gates
-        return self.garbage is None and all(map(not_inferior, gates)) and any(row.outcome in _GOOD for row in gates)
+        return self.refused is None and all(map(not_inferior, gates)) and any(row.outcome in _GOOD for row in gates)
 
     @property
     def task_ratio(self) -> float:
@@ -58,23 +59,8 @@ class Standing:
         return math.exp(sum(logs) / len(logs)) if logs else 1.0
 
 
-def not_inferior(row: Comparison) -> bool:
-    """Whether the whole interval lies on the good side of the margin: proof that nothing that matters is lost.
-
-    A gate may still be undecided between equivalent and faster; for shipping that makes no difference.
-    """
-    if row.outcome == "invalid":
-        return False
-    if row.outcome in (*_GOOD, "equivalent"):
-        return True
-    edge = 1 + row.margin
-    if row.better == "lower":
-        return row.ratio.high is not None and row.ratio.high <= edge
-    return row.ratio.low is not None and row.ratio.low >= 1 / edge
-
-
 def standing_of(
-    experiment: Experiment, comparisons: Sequence[Comparison], candidate: str, garbage: str | None
+    experiment: Experiment, comparisons: Sequence[Comparison], candidate: str, refused: str | None
 ) -> Standing:
     """A candidate's standing in every cell that has gates."""
     rows = [row for row in comparisons if row.candidate == candidate]
@@ -86,7 +72,7 @@ def standing_of(
             e2e = next((row for row in mine if (row.metric, row.statistic) == ("e2e_latency_s", "p50")), None)
             side, by_task = _side(gates, e2e)
             cells.append(CellStanding(cell=cell, side=side, gates=gates, e2e=e2e, by_task=by_task))
-    return Standing(candidate=candidate, cells=tuple(cells), garbage=garbage)
+    return Standing(candidate=candidate, cells=tuple(cells), refused=refused)
 
 
 def _side(gates: Sequence[Comparison], e2e: Comparison | None) -> tuple[Side, bool]:

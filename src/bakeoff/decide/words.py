@@ -53,8 +53,8 @@ def missing(experiment: Experiment, name: str, cells: Sequence[CellStanding]) ->
         if standing.by_task:
             lead = f"{numbers(standing.gates)} disagree, and the typical task does not decide: "
             rows = [standing.e2e] if standing.e2e is not None else []
-        needed = [row.pairs_needed for row in rows if row.pairs_needed]
-        more = f", {more_pairs(max(needed))}" if needed else ""
+        most = max((row for row in rows if row.pairs_needed), key=lambda row: row.pairs_needed or 0, default=None)
+        more = f", {more_pairs(most.pairs_needed or 0, most.seconds_needed)}" if most is not None else ""
         told = f"{numbers(rows)} ({_outcomes(rows)}{more})" if rows else "E2E is not known"
         parts.append(f"{lead}{told} in {place(experiment, standing.cell)}")
     return f"{name} is undecided: {'; '.join(parts)}"

@@ -111,7 +111,7 @@ def _finding(
     if not series.logs.size:
         return None
     interval = anytime.interval(series.logs, alpha)
-    status = _status(interval, metric, experiment.margin)
+    status = _status(interval, metric, experiment.margin_of(metric.name))
     gap = grid.series(base, flip.slower.name, cell.key, metric, row.statistic)
     share = _share(series, gap, alpha) if flip.other.name != base else _WHOLE
     against_base = [

@@ -15,11 +15,14 @@ _OPAQUE = ("base_url", "url", "endpoint")
 _CLIENT = (
     "api_key",
     "connect_timeout",
+    "first_byte_timeout",
     "headers",
+    "idle_timeout",
     "metrics_path",
     "name",
     "pid",
     "price",
+    "profile",
     "request_timeout",
     "tokenizer",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..compare.view_types import FindingView, Row, View
+from ..compare.view_types import CrossingView, EdgeView, FindingView, PairSeries, PairSummary, Row, View
 from ..model import Interval, Ratio
 from ..units import change
 
@@ -65,3 +65,41 @@ def grouped_notes(rows: Sequence[Row], *, several: bool) -> list[tuple[str, str]
 def fixes(findings: Sequence[FindingView]) -> list[str]:
     """Every fix once."""
     return list(dict.fromkeys(f.fix for f in findings if f.fix))
+
+
+def crossing_lines(views: Sequence[CrossingView], *, full: bool) -> list[str]:
+    """A line for every crossing; full: also for lines of cells along which nothing crosses, or nothing is sure."""
+    several = len({view.candidate for view in views}) > 1
+    lines = []
+    for view in views:
+        if full or view.status == "crosses":
+            who = f"{view.candidate} · " if several else ""
+            place = f" ({view.where})" if view.where else ""
+            lines.append(f"{who}{view.label} along {view.axis}{place} {view.text}")
+    return lines
+
+
+def edge_lines(views: Sequence[EdgeView]) -> list[str]:
+    """What each arm bears, and why that is open."""
+    return [f"{view.text} ({view.reason})" if view.reason else view.text for view in views]
+
+
+def summary_text(summary: PairSummary) -> str:
+    """What the pairs of one arm look like, in one line."""
+    parts = [f"{summary.pairs} {'A/A pair' if summary.kind == 'aa' else 'pair'}{'' if summary.pairs == 1 else 's'}"]
+    parts.append(f"mean {change(summary.ratio)}")
+    if summary.spread is not None:
+        parts.append(f"spread {summary.spread * 100:.2g} %")
+    if summary.drift is not None:
+        parts.append(f"drift over the run {change(summary.drift)}")
+    if summary.likeness is not None:
+        parts.append(f"correlation of neighbours {f'{summary.likeness:+.2f}'.replace('-', '−')}")
+    if summary.detectable is not None:
+        parts.append(f"show changes from {change(1 + summary.detectable).lstrip('+')} on")
+    return ", ".join(parts)
+
+
+def pair_values(series: PairSeries, summary: PairSummary) -> list[str]:
+    """The changes of one arm's pairs in order of time [%]; ``!`` marks one that stands apart."""
+    points = [p for p in series.points if (p.arm, p.kind) == (summary.arm, summary.kind)]
+    return [change(p.ratio, unit=False) + ("!" if p.outlier else "") for p in points]

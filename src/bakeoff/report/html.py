@@ -5,10 +5,12 @@ from __future__ import annotations
 from importlib.resources import files
 
 from ..compare.view_types import View
+from .html_edges import edges
 from .html_element import Markup, h
-from .html_evidence import distributions, environment, method, outputs, pairs, timeline
+from .html_evidence import crossings, distributions, environment, method, outputs, pairs, timeline
 from .html_svg import Draftsman
 from .html_verdict import findings, hero, measurements, resources, warnings
+from .quality_html import quality
 
 # Nothing may be fetched or run, whatever a hostile text managed to become.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -20,6 +22,9 @@ def render_html(view: View) -> str:
     sections = [
         measurements(view, pen),
         resources(view, pen),
+        quality(view),
+        edges(view),
+        crossings(view, pen),
         findings(view),
         warnings(view),
         distributions(view, pen),

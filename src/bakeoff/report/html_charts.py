@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..compare.view_types import ArmView, Distribution, PairSeries, Row
+from ..compare.view_types import ArmView, CrossingView, Distribution, PairSeries, Row
 from ..units import seconds
 from .html_element import Markup
 from .html_svg import BAND, DASHES, INK, LINE, Draftsman, Spec, arm_color
@@ -29,7 +29,8 @@ _Y_AXIS: Spec = {"title": None, "minExtent": 52, "maxExtent": 52}
 
 def ratio_domain(rows: Sequence[Row]) -> tuple[float, float]:
     """Room for every interval of a table and for its margin, on a log axis."""
-    values = [1 - 2 * rows[0].margin, 1 + 2 * rows[0].margin] if rows else [0.9, 1.1]
+    margin = max((row.margin for row in rows), default=0.05)
+    values = [1 - 2 * margin, 1 + 2 * margin]
     for row in rows:
         values += [v for v in (row.ratio.point, row.ratio.low, row.ratio.high) if v is not None and v > 0]
     return padded(values)
@@ -209,7 +210,53 @@ def _pair_layers(series: PairSeries, arm: ArmView, x: Spec, y: Spec, domain: tup
         return [{"data": data, "mark": {**mark, "opacity": 1, "aria": False}, "encoding": encoding}]
     line = {"type": "line", "color": color, "strokeWidth": 1.25, "strokeDash": DASHES[arm.index % 6], "aria": False}
     dot = {"type": "point", "filled": True, "size": 46, "opacity": 1, "color": color, "aria": False}
-    return [{"data": data, "mark": mark, "encoding": encoding} for mark in (line, dot)]
+    layers: list[Spec] = [{"data": data, "mark": mark, "encoding": encoding} for mark in (line, dot)]
+    apart = [{"n": p.round, "r": _within(p.ratio, domain)} for p in series.points if p.arm == arm.name and p.outlier]
+    if apart:
+        ring = {"type": "point", "filled": False, "size": 150, "strokeWidth": 1.5, "stroke": INK, "aria": False}
+        layers.append({"data": {"values": apart}, "mark": ring, "encoding": encoding})
+    return layers
+
+
+def crossing_plot(pen: Draftsman, data: CrossingView, arms: Sequence[ArmView]) -> Markup | None:
+    """The ratio at every level with its interval, and the stretch of the axis where it may be 1."""
+    if len(data.points) < 2:
+        return None
+    color = next((arm_color(arm) for arm in arms if arm.name == data.candidate), INK)
+    spread = [v for _, r in data.points for v in (r.point, r.low, r.high) if v is not None and v > 0]
+    domain = padded([*spread, 1 - 2 * data.margin, 1 + 2 * data.margin])
+    levels = [level for level, _ in data.points]
+    across = [levels[0] / 1.12, levels[-1] * 1.12]
+    axis = {"values": levels, "format": "~g", "title": f"{data.axis} [{data.unit}]", "grid": False, "labelFlush": False}
+    x = {"field": "n", "type": "quantitative", "axis": axis}
+    x["scale"] = {"type": "log", "domain": across, "nice": False}
+    changes = {"values": ratio_ticks(domain), "labelExpr": _PERCENT, **_Y_AXIS}
+    y = {"field": "r", "type": "quantitative", "axis": changes}
+    y["scale"] = {"type": "log", "domain": list(domain), "nice": False}
+    wide = {"x": x, "x2": {"field": "to"}, "y": y, "y2": {"field": "s"}}
+    band = {"n": across[0], "to": across[1], "r": 1 / (1 + data.margin), "s": 1 + data.margin}
+    layers: list[Spec] = [_marks([band], {"type": "rect", "color": BAND}, wide)]
+    if data.at.low is not None and data.at.high is not None:
+        stretch = {"n": data.at.low, "to": data.at.high, "r": domain[0], "s": domain[1]}
+        layers.append(_marks([stretch], {"type": "rect", "color": color, "opacity": 0.16}, wide))
+    rule = {"x": x, "x2": {"field": "to"}, "y": y}
+    layers.append(_marks([{"n": across[0], "to": across[1], "r": 1}], {"type": "rule", "color": LINE}, rule))
+    bars = [
+        {"n": level, "r": _within(r.low, domain), "s": _within(r.high, domain)}
+        for level, r in data.points
+        if r.low is not None and r.high is not None
+    ]
+    dots = [{"n": level, "r": _within(r.point, domain)} for level, r in data.points if r.point is not None]
+    place = {"x": x, "y": y}
+    layers.append(_marks(bars, {"type": "rule", "color": color, "strokeWidth": 2}, {**place, "y2": {"field": "s"}}))
+    layers.append(_marks(dots, {"type": "line", "color": color, "strokeWidth": 1.25}, place))
+    dot = {"type": "point", "filled": True, "size": 56, "opacity": 1, "color": color}
+    layers.append(_marks(dots, dot, place))
+    return pen.draw(_panel(layers), f"{data.label} along {data.axis}: {data.text}")
+
+
+def _marks(values: list[Spec], mark: Spec, encoding: Spec) -> Spec:
+    return {"data": {"values": values}, "mark": {**mark, "aria": False}, "encoding": encoding}
 
 
 def _groups(series: PairSeries, across: list[float]) -> list[Spec]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..compare.view_types import Output, OutputSet, View
 from ..units import seconds
-from .html_charts import distribution, pair_plot
+from .figures import summary_text
+from .html_charts import crossing_plot, distribution, pair_plot
 from .html_element import Markup, h
 from .html_svg import Draftsman
 from .html_timeline import timeline_chart
@@ -20,8 +21,8 @@ _RAW = (
 )
 
 
-def _figure(chart: Markup | None, title: str, caption: str) -> Markup:
-    return h("figure", None, h("figcaption", None, h("b", None, title), h("span", None, caption)), chart)
+def _figure(chart: Markup | None, title: str, caption: str, below: Markup | None = None) -> Markup:
+    return h("figure", None, h("figcaption", None, h("b", None, title), h("span", None, caption)), chart, below)
 
 
 def distributions(view: View, pen: Draftsman) -> Markup | None:
@@ -45,23 +46,41 @@ def distributions(view: View, pen: Draftsman) -> Markup | None:
 
 
 def pairs(view: View, pen: Draftsman) -> Markup | None:
-    """One panel a cell and gate."""
+    """One panel a cell and gate, with what the pairs of each arm look like."""
     figures = []
-    again = False
+    again = apart = False
     for cell in view.cells:
         for series in cell.pairs:
-            count = sum(1 for point in series.points if point.kind == "aa")
-            again = again or count > 0
-            caption = f"{len({p.round for p in series.points})} rounds" + (
-                f", {count} of base against base" if count else ""
-            )
-            figures.append(_figure(pair_plot(pen, series, view.arms), f"{series.label} · {cell.title}", caption))
+            again = again or any(point.kind == "aa" for point in series.points)
+            apart = apart or any(point.outlier for point in series.points)
+            items = [h("li", None, h("b", None, s.arm), f" {summary_text(s)}") for s in series.summaries]
+            caption = f"{len({p.round for p in series.points})} rounds"
+            plot, title = pair_plot(pen, series, view.arms), f"{series.label} · {cell.title}"
+            figures.append(_figure(plot, title, caption, h("ul", {"class": "notes"}, items)))
     if not figures:
         return None
     lead = "Each dot is one pair: the candidate against the base in the same round. The band is the margin."
     if again:
         lead += " Hollow diamonds are base against base: what the bench alone does."
+    if apart:
+        lead += " A ring marks a pair that stands apart from the rest; it counts all the same."
     return section("pairs", "Differences in order of time", lead, legend(view), h("div", {"class": "panels"}, figures))
+
+
+def crossings(view: View, pen: Draftsman) -> Markup | None:
+    """One panel a candidate, metric and axis: the ratio at every level, and where it crosses 1."""
+    if not view.crossings:
+        return None
+    figures = []
+    for one in view.crossings:
+        place = f" · {one.where}" if one.where else ""
+        title = f"{one.label} of {one.candidate} along {one.axis}{place}"
+        figures.append(_figure(crossing_plot(pen, one, view.arms), title, one.text))
+    lead = (
+        "The change against the base at every level measured, with its interval. Between levels the change is taken as "
+        "a straight line in the logarithm of the level; the shaded stretch is where it may be none."
+    )
+    return section("crossings", "Where the variants change places", lead, h("div", {"class": "panels"}, figures))
 
 
 def timeline(view: View, pen: Draftsman) -> Markup | None:

@@ -94,11 +94,18 @@ def _glance(row: Row) -> Markup:
 def measurements(view: View, pen: Draftsman) -> Markup:
     """Every row of every cell; those that do not decide are folded away."""
     lead = (
-        f"Intervals are {level(view)}s of the change. The band is the margin of ±{view.margin * 100:g} %: "
+        f"Intervals are {level(view)}s of the change. The band is the margin of {_margins(view)}: "
         "a change counts only if its whole interval lies beyond it."
     )
     tables = [_rows(view, cell.title, cell.rows, pen) for cell in view.cells]
     return section("measurements", "Measurements", lead, tables or [h("p", None, "Nothing was measured yet.")])
+
+
+def _margins(view: View) -> str:
+    """``±3 %``, or each of them where rows differ."""
+    rows = [row for cell in view.cells for row in cell.rows] + list(view.resources)
+    margins = dict.fromkeys([view.margin, *sorted(row.margin for row in rows)])
+    return " or ".join(f"±{margin * 100:g} %" for margin in margins)
 
 
 def resources(view: View, pen: Draftsman) -> Markup | None:

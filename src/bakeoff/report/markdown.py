@@ -7,7 +7,19 @@ from collections.abc import Sequence
 
 from ..compare.view_types import Row, View
 from ..units import change, quantity
-from .figures import STATUS_TEXT, fixes, grouped_notes, interval, level, share
+from .figures import (
+    STATUS_TEXT,
+    crossing_lines,
+    edge_lines,
+    fixes,
+    grouped_notes,
+    interval,
+    level,
+    pair_values,
+    share,
+    summary_text,
+)
+from .quality_text import score_markdown
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$>])")
 _WORD_JOINER = "\u2060"
@@ -25,7 +37,14 @@ def render_markdown(view: View) -> str:
     parts += [_table(view, cell.title, cell.rows) for cell in view.cells]
     if view.resources:
         parts.append(_table(view, "Resources, per start", view.resources))
-    parts += [_quality(view), _why(view), _warnings(view)]
+    parts += [
+        score_markdown(view, _escape),
+        _quality(view),
+        _bullets(edge_lines(view.edges)),
+        _bullets(crossing_lines(view.crossings, full=False)),
+    ]
+    parts += [_why(view), _warnings(view)]
+    parts.append(_pairs(view))
     if view.run_path:
         parts.append(f"Saved: {_escape(view.run_path)}")
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -52,6 +71,21 @@ def _table(view: View, title: str, rows: Sequence[Row]) -> str:
         lines.append(_line(cells))
     notes = [f"{about}: {note}" for about, note in grouped_notes(shown, several=several)]
     return "\n".join(lines) + (f"\n\n{_bullets(notes)}" if notes else "")
+
+
+def _pairs(view: View) -> str:
+    """The data behind the gates, folded away: every pair in order of time, and base against base."""
+    rows = [
+        [f"{series.label} · {cell.title}", summary.arm, " ".join(pair_values(series, summary)), summary_text(summary)]
+        for cell in view.cells
+        for series in cell.pairs
+        for summary in series.summaries
+    ]
+    if not rows:
+        return ""
+    head = [_line(["gate", "variant", "change of each pair [%]", "in short"]), _line([":--"] * 4)]
+    table = "\n".join([*head, *(_line([_escape(cell) for cell in row]) for row in rows)])
+    return f"<details><summary>Pairs in order of time</summary>\n\n{table}\n\n</details>"
 
 
 def _quality(view: View) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..compare.view_types import Row, View
-from .figures import STATUS_TEXT, fixes, grouped_notes, share
+from .figures import STATUS_TEXT, crossing_lines, edge_lines, fixes, grouped_notes, pair_values, share, summary_text
 from .lines import columns, fit, wrap
+from .quality_text import score_lines
 from .terminal_table import table_lines
 
 _CODES = {"bold": "1", "dim": "2", "good": "32", "bad": "31", "unsure": "33", "invalid": "35", "equal": "36"}
@@ -20,7 +21,8 @@ def render_terminal(view: View, *, color: bool, width: int = 100, full: bool = F
     color: with ANSI codes; sign and word say the same without. full: also the rows that are exploration only.
     """
     page = _Page(view=view, color=color, width=max(60, width), full=full)
-    parts = [page.title(), *page.tables(), page.decision(), page.tail()]
+    scores = "\n".join(score_lines(view, page.width, page.paint, full=full))
+    parts = [page.title(), *page.tables(), scores, page.decision(), page.tail()]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -101,8 +103,33 @@ class _Page:
         return "\n".join(lines)
 
     def tail(self) -> str:
-        lines = [*self._why(), *self._fix(), *self._warn(), *self._saved()]
-        return "\n".join(lines)
+        head = [*self._load(), *self._cross(), *self._pairs()]
+        return "\n".join([*head, *self._why(), *self._fix(), *self._warn(), *self._saved()])
+
+    def _load(self) -> list[str]:
+        lines: list[str] = []
+        for text in edge_lines(self.view.edges):
+            lines += self._labelled("" if lines else "Load", text)
+        return lines
+
+    def _cross(self) -> list[str]:
+        lines: list[str] = []
+        for text in crossing_lines(self.view.crossings, full=self.full):
+            lines += self._labelled("" if lines else "Cross", text)
+        return lines
+
+    def _pairs(self) -> list[str]:
+        """The data behind the gates, pair by pair in order of time: in the full form only."""
+        lines: list[str] = []
+        for cell in self.view.cells if self.full else ():
+            for series in cell.pairs:
+                for summary in series.summaries:
+                    place = f"{cell.title}: " if len(self.view.cells) > 1 else ""
+                    head = f"{place}{series.label} of {summary.arm}, {summary_text(summary)}"
+                    lines += self._labelled("" if lines else "Pairs", head)
+                    values = "  ".join(pair_values(series, summary))
+                    lines += [self.paint(line, "dim") for line in self._labelled("", values)]
+        return lines
 
     def _why(self) -> list[str]:
         lines: list[str] = []

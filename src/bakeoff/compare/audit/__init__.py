@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from ...model import Caution
-from . import cache, client, failures, limits, machine, series, tokens
+from . import cache, client, design, failures, lengths, limits, machine, memory, series, server, steady, tokens
 from .bench import Bench, percent
 from .outputs import OutputCheck
 
@@ -24,22 +24,38 @@ CHECKS: tuple[Callable[[Bench], Iterator[Caution]], ...] = (
     tokens.input_tokens,
     tokens.finish_reasons,
     cache.cache_hits,
+    cache.contamination,
+    cache.cache_use,
+    server.foreign_traffic,
+    server.restarts,
     client.client_bound,
     client.send_delay,
     machine.contention,
     machine.repeats,
     series.same_against_same,
     series.stationarity,
+    steady.pair_shifts,
+    steady.outlier_pairs,
     series.starts,
+    design.fixed_n,
+    design.machines,
     failures.saturation,
+    server.kv_cache,
+    server.queueing,
+    server.partly_counted,
     tokens.hidden_decode,
     tokens.hidden_gaps,
     tokens.token_source,
     machine.warm_up,
+    steady.block_warm_up,
+    steady.level_shifts,
+    memory.memory_growth,
+    memory.page_cache,
     failures.server_notes,
     failures.prompt_notes,
     series.too_few,
     tokens.tails,
+    lengths.lengths,
 )
 
 

@@ -11,6 +11,7 @@ from ...model import Caution
 from ..extract import Requests
 from . import limits
 from .bench import LATENCY_METRICS, Bench, bounded, count_of, percent
+from .lengths import PER_ROUND
 
 
 def errors(bench: Bench) -> Iterator[Caution]:
@@ -113,7 +114,7 @@ def prompt_notes(bench: Bench) -> Iterator[Caution]:
         for cell, _, blocks in bench.arms()
         for r in blocks
         for note in r.block.notes
-        if not note.startswith(_SERVER_NOTE)
+        if not note.startswith(_SERVER_NOTE) and PER_ROUND not in note  # those are added up with the lengths
     )
     for workload, note in list(notes)[:_PROMPT_NOTES]:
         yield Caution(

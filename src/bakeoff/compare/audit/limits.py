@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...model import OTHER_CPU_LIMIT, STEAL_LIMIT
+from ...stats import steady
 
 
 class Limit(NamedTuple):
@@ -18,6 +19,8 @@ OUTPUT_TOKENS = Limit(0.01, "E2E is proportional to the tokens written: 1 % is a
 SHORTFALL = Limit(0.01, "as OUTPUT_TOKENS, against the length that was asked for")
 NATURAL_LENGTH = Limit(0.02, "below 2 % a longer answer is no explanation of anything")
 NATURAL_LENGTH_P = Limit(0.01, "natural lengths scatter: a difference has to be more than chance")
+LENGTHS_OFF = Limit(0.02, "tokenizers and templates differ by a little; 2 % of a length moves no figure noticeably")
+LENGTHS_SHARE = Limit(0.05, "a few odd prompts change no quantile; one in twenty is another traffic")
 INPUT_TOKENS = Limit(0.01, "prefill time is proportional to the prompt: 1 % is a third of the default margin")
 SAME_OFFSET = Limit(0.9, "a template adds the same number of tokens to (nearly) every prompt; a tokenizer does not")
 FINISH_REASONS = Limit(0.10, "a shift of 10 points in how answers end means that the arms do other work")
@@ -25,6 +28,12 @@ FINISH_P = Limit(0.01, "and it has to be more than chance")
 ERRORS_ONE_ARM = Limit(0.20, "with a fifth of one arm's requests lost, those left are a selection (survivorship)")
 CACHE_HITS = Limit(0.05, "5 % of the prefill not computed is more than the margin in TTFT")
 CACHE_HEAD_TOKENS = Limit(32, "the head of a chat template stands before the nonce and is reused rightly")
+CACHE_UNEQUAL = Limit(0.05, "5 points of the prefill computed by one arm alone are more than the margin in TTFT")
+CACHE_BEYOND = Limit(0.05, "as CACHE_HITS, beyond what the prompts of a block share; characters are not quite tokens")
+FOREIGN = Limit(0.02, "another client's work slows ours by about its share: 2 % is close to the margin")
+COUNTED = Limit(0.90, "the last requests of a block may be counted after the reading, a tenth of them is not")
+QUEUEING = Limit(0.10, "a tenth of TTFT spent waiting is three times the margin")
+KV_FULL = Limit(0.95, "above 95 % the next long prompt finds no room")
 SEND_DELAY = Limit(0.01, "the client's own delay is part of TTFT: 1 % is a third of the default margin")
 SEND_DELAY_HEALTHY_S = Limit(0.0005, "an event loop in good health sends within 0.1 to 0.3 ms: more is a busy client")
 SEND_DELAY_BETWEEN = Limit(1 / 3, "of the margin: what the arms do not share looks like a difference of the servers")
@@ -43,6 +52,9 @@ DRIFT_OF_MARGIN = Limit(0.5, "a drift over the run of half the margin could turn
 SERIES_PAIRS = Limit(6, "a slope through fewer pairs is noise")
 LAG1_P = Limit(0.01, "one false alarm in a hundred rows")
 FIRST_P = Limit(0.001, "the first pair is looked at again and again, so it must stand out far")
+OUTLIER_SD = Limit(steady.OUTLIER_SD, "robust standard deviations: chance puts a pair there in one series of a hundred")
+WITHIN_P = Limit(0.001, "blocks are searched place by place, so a step inside them must repeat beyond doubt")
+MACHINES_P = Limit(0.01, "machines have to disagree by more than chance before their mean is called into question")
 AA_LEVEL = Limit(0.001, "a failed A/A stops everything, so it must be beyond doubt")
 HIDDEN_GAPS = Limit(0.20, "with a fifth of the gaps unseen the quantiles of the rest are biased")
 TPOT_HIDDEN = Limit(0.05, "answers that come in one read are the fast ones: without 5 % of them a median may be off")

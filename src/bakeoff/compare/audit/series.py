@@ -10,6 +10,7 @@ from ...model import Caution, Cell
 from ...stats import drift
 from ...stats.outcome import log_margin
 from ...stats.power import pooled_sd
+from ...stats.strata import aligned
 from ...units import change
 from ..extract import Requests
 from ..pairs import Pair, make_series
@@ -24,10 +25,10 @@ def stationarity(bench: Bench) -> Iterator[Caution]:
     Drift invalidates a row unless even its whole size could not turn the outcome; then it is a warning.
     """
     level = limits.DRIFT_P.value / max(1, sum(draft.target.gate for draft in bench.drafts))
-    least = limits.DRIFT_OF_MARGIN.value * log_margin(bench.experiment.margin)
     drifting: dict[tuple[str, Cell, bool], list[tuple[Draft, float]]] = {}
     for draft in bench.drafts:
-        target, logs = draft.target, draft.series.logs
+        target, logs = draft.target, aligned(draft.series.logs, draft.series.strata)
+        least = limits.DRIFT_OF_MARGIN.value * log_margin(bench.experiment.margin_of(target.metric.name))
         leading = target.gate or target.statistic == target.metric.statistics[0]
         if target.cell is None or not leading or logs.size < limits.SERIES_PAIRS.value:
             continue
@@ -60,7 +61,7 @@ def _room(draft: Draft) -> float:
 
 
 def _dependence(draft: Draft, cell: Cell) -> Iterator[Caution]:
-    target, logs = draft.target, draft.series.logs
+    target, logs = draft.target, aligned(draft.series.logs, draft.series.strata)
     r, p = drift.lag1(logs)
     if p < limits.LAG1_P.value and r > 0:  # alternation widens the interval, persistence makes it too narrow
         yield Caution(
@@ -114,7 +115,7 @@ def _aa_difference(bench: Bench, cell: Cell, metric: Metric, pairs: Sequence[Pai
         if (d.target.cell, d.target.metric, d.target.statistic) == (cell, metric, statistic)
     ]
     bound = drift.prediction_bound(*pooled_sd(noise), logs.size, limits.AA_LEVEL.value)
-    if not logs.size or abs(float(logs.mean())) <= max(bound, log_margin(bench.experiment.margin)):
+    if not logs.size or abs(float(logs.mean())) <= max(bound, log_margin(bench.experiment.margin_of(metric.name))):
         return None
     return float(logs.mean())
 

@@ -25,7 +25,8 @@ def output_tokens(bench: Bench) -> Iterator[Caution]:
         ratio = float(b.mean() / a.mean())
         told = f"{candidate} writes {b.mean():.4g} tokens an answer, {bench.base} {a.mean():.4g}"
         if bench.experiment.workload(cell.workload).length == "fixed":
-            allowed = min(limits.OUTPUT_TOKENS.value, bench.experiment.margin / 3)
+            margin = min(bench.experiment.margin_of(name) for name in LENGTH_METRICS)
+            allowed = min(limits.OUTPUT_TOKENS.value, margin / 3)
             if abs(ratio - 1) > allowed:
                 yield Caution(
                     code="output-tokens",
@@ -58,13 +59,15 @@ def shortfall(bench: Bench) -> Iterator[Caution]:
     for cell, variant, blocks in bench.arms():
         workload = bench.experiment.workload(cell.workload)
         tokens = np.concatenate([r.numbers("output_tokens") for r in blocks])
+        asked = np.concatenate([r.numbers("asked_output_tokens") for r in blocks])
+        asked = np.where(np.isfinite(asked), asked, workload.output_tokens)[np.isfinite(tokens)]
         tokens = tokens[np.isfinite(tokens)]
         if workload.length != "fixed" or not tokens.size:
             continue
-        if abs(float(tokens.mean()) / workload.output_tokens - 1) > limits.SHORTFALL.value:
+        if abs(float(tokens.mean() / asked.mean()) - 1) > limits.SHORTFALL.value:
             yield Caution(
                 code="output-shortfall",
-                message=f"{variant} writes {tokens.mean():.4g} tokens on average where {workload.output_tokens} were "
+                message=f"{variant} writes {tokens.mean():.4g} tokens on average where {asked.mean():.4g} were "
                 f"asked for",
                 remedy="the server ends answers early (or counts otherwise): use ignore_eos where the engine has it",
                 variant=variant,
@@ -215,7 +218,8 @@ def tails(bench: Bench) -> Iterator[Caution]:
     sizes = [r.completed for _, _, blocks in bench.arms() for r in blocks if r.completed]
     if not sizes:
         return
-    missing = [name for name, least in TAIL_REQUESTS.items() if min(sizes) < least]
+    pooled = {draft.target.statistic for draft in bench.drafts if draft.series.pooled is not None}
+    missing = [name for name, least in TAIL_REQUESTS.items() if min(sizes) < least and name not in pooled]
     if missing:
         needs = " and ".join(f"{TAIL_REQUESTS[name]} for {name}" for name in missing)
         yield Caution(

@@ -1,0 +1,113 @@
+"""Which variant for which traffic, where one wins on one side of a crossing and another on the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..compare.crossings import Line, lines_of
+from ..metrics import METRICS
+from ..model import Crossing, Experiment, Interval
+from .standing import CellStanding, Standing
+
+#: What lies on either side of a level, by axis: how traffic is named, and the unit of the level.
+_WORDS = {
+    "input_tokens": ("for prompts {side} about {level} tokens", "under", "over"),
+    "output_tokens": ("for answers {side} about {level} tokens", "under", "over"),
+    "concurrency": ("{side} about {level} at a time", "below", "above"),
+    "rate": ("{side} about {level} requests/s", "below", "above"),
+    "replay": ("{side} about {level} times the trace's speed", "below", "above"),
+}
+_TASK = "e2e_latency_s"
+
+
+def split_condition(experiment: Experiment, standing: Standing, crossings: Sequence[Crossing]) -> str | None:
+    """``for prompts under about 300 tokens, base above (crossing at 250–360)``.
+
+    None unless all cells of the candidate lie on one line, it wins those on one side and loses those on the other, and
+    one crossing that was found lies between them. Cells near the crossing may be undecided (there the difference is
+    small), none may be invalid.
+    """
+    line = next((line for line in lines_of(experiment) if _covers(line, standing)), None)
+    if line is None or standing.has("invalid"):
+        return None
+    sides = [(level, cell.side) for level, cell in _by_level(line, standing) if cell.side in ("candidate", "base")]
+    if not sides or sides[0][1] == sides[-1][1]:
+        return None
+    first, last = sides[0][1], sides[-1][1]
+    turn = sum(side == first for _, side in sides)
+    if any(side != last for _, side in sides[turn:]):  # it turns back
+        return None
+    below = first == "candidate"
+    crossing = _crossing(line, standing, crossings, below, (sides[turn - 1][0], sides[turn][0]))
+    if crossing is None:
+        return None
+    text, under, over = _WORDS[line.axis]
+    level = rounded(crossing.at.point or 0.0)
+    own, others = (under, "above") if below else (over, "below")
+    return f"{text.format(side=own, level=level)}, {experiment.base.name} {others} (crossing at {_span(crossing.at)})"
+
+
+def _covers(line: Line, standing: Standing) -> bool:
+    mine = {cell.cell.key for cell in standing.cells if cell.cell is not None}
+    return len(standing.cells) == len(mine) and mine == {cell.key for _, cell in line.cells}
+
+
+def _by_level(line: Line, standing: Standing) -> list[tuple[float, CellStanding]]:
+    by_key = {cell.cell.key: cell for cell in standing.cells if cell.cell is not None}
+    return [(level, by_key[cell.key]) for level, cell in line.cells]
+
+
+def _crossing(
+    line: Line, standing: Standing, crossings: Sequence[Crossing], below: bool, between: tuple[float, float]
+) -> Crossing | None:
+    """The crossing of the typical task, else of a gate; the only one of its metric, between the cells decided.
+
+    While cells are undecided, it has to speak for all gates: that of the task, or of the only metric that gates.
+    """
+    levels = tuple(level for level, _ in line.cells)
+    names = {cell.workload for _, cell in line.cells}
+    gates = list(dict.fromkeys(row.metric for row in standing.gates))
+    allowed = [_TASK, *(gates if len(gates) == 1 or not standing.has("open") else ())]
+    for metric in dict.fromkeys(allowed):
+        found = [
+            c
+            for c in crossings
+            if (c.candidate, c.axis, c.load, c.levels) == (standing.candidate, line.axis, line.load, levels)
+            and c.metric == metric
+            and set(c.workloads) == names
+            and c.status == "crosses"
+        ]
+        if len(found) == 1 and found[0].better_below is below:
+            at = found[0].at.point
+            if at is not None and between[0] <= at <= between[1]:
+                return found[0]
+    return None
+
+
+def crossing_sentences(experiment: Experiment, candidate: str, crossings: Sequence[Crossing]) -> tuple[str, ...]:
+    """Every crossing of a candidate that was found, as a reason."""
+    told = []
+    for c in crossings:
+        if c.candidate == candidate and c.status == "crosses" and c.at.point is not None:
+            text, under, over = _WORDS[c.axis]
+            side = text.format(side=under if c.better_below else over, level=rounded(c.at.point))
+            ahead = f"{candidate} is ahead of {experiment.base.name} {side} ({_span(c.at)})"
+            told.append(f"{METRICS[c.metric].label}: {ahead}")
+    return tuple(told)
+
+
+def _span(at: Interval) -> str:
+    """``250–360``: with as many digits as it takes to tell the ends apart."""
+    low, high = at.low or 0.0, at.high or 0.0
+    ends = [(rounded(low, digits), rounded(high, digits)) for digits in (2, 3, 4)]
+    return "–".join(next((pair for pair in ends if pair[0] != pair[1]), ends[-1]))
+
+
+def rounded(level: float, significant: int = 2) -> str:
+    """284.3 → ``280``; 2.47 → ``2.5``: a crossing is hardly ever known better."""
+    if level <= 0:
+        return "0"
+    digits = significant - 1 - math.floor(math.log10(level))
+    text = f"{round(level, digits):,.{max(0, digits)}f}"
+    return text.rstrip("0").rstrip(".") if digits > 0 else text

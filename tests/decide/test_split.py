@@ -1,0 +1,137 @@
+"""Advice by traffic, where a crossing lies between the cells that are won and those that are lost."""
+
+from typing import Literal
+
+import pytest
+
+from bakeoff.decide import decide
+from bakeoff.decide.split import rounded
+from bakeoff.model import (
+    BlockSize,
+    Comparison,
+    Crossing,
+    Experiment,
+    Interval,
+    Load,
+    Outcome,
+    Prompts,
+    Ratio,
+    Variant,
+    Workload,
+)
+
+LENGTHS = (128, 256, 512)
+
+
+def experiment(levels: tuple[float, ...] = (1.0,)) -> Experiment:
+    workloads = tuple(
+        Workload(
+            name=f"p{n}",
+            prompts=Prompts(input_tokens=n),
+            output_tokens=32,
+            load=Load(kind="closed", levels=levels),
+            block=BlockSize(requests=8),
+        )
+        for n in LENGTHS
+    )
+    variants = (Variant(name="base", engine="openai"), Variant(name="flash", engine="openai"))
+    return Experiment(name="x", variants=variants, workloads=workloads, gates=("e2e_latency_s",))
+
+
+def row(length: int, outcome: Outcome, level: float = 1.0) -> Comparison:
+    point = {"faster": 0.8, "slower": 1.25, "probably faster": 0.97, "equivalent": 1.0}.get(outcome, 1.01)
+    return Comparison(
+        candidate="flash",
+        workload=f"p{length}",
+        load={"concurrency": level},
+        metric="e2e_latency_s",
+        statistic="p50",
+        unit="s",
+        better="lower",
+        base=Interval(point=1.0),
+        value=Interval(point=point),
+        ratio=Ratio(point=point, low=point - 0.06, high=point + 0.06),
+        outcome=outcome,
+        margin=0.03,
+        pairs=8,
+        gate=True,
+    )
+
+
+def crossing(
+    at: float = 300.0,
+    *,
+    better_below: bool = True,
+    status: Literal["crosses", "none"] = "crosses",
+    levels: tuple[float, ...] = LENGTHS,
+) -> Crossing:
+    return Crossing(
+        candidate="flash",
+        axis="input_tokens",
+        workloads=tuple(f"p{n:g}" for n in levels),
+        load={"concurrency": 1.0},
+        metric="e2e_latency_s",
+        statistic="p50",
+        levels=levels,
+        status=status,
+        at=Interval(point=at, low=at * 0.83, high=at * 1.2) if status == "crosses" else Interval(point=None),
+        better_below=better_below,
+    )
+
+
+def test_short_prompts_to_one_and_long_ones_to_the_other() -> None:
+    rows = (row(128, "faster"), row(256, "faster"), row(512, "slower"))
+    found = decide(experiment(), rows, crossings=(crossing(),))
+    assert found.ship == "flash"
+    assert found.conditions[0] == "for prompts under about 300 tokens, base above (crossing at 250–360)"
+    assert found.reasons[0] == "E2E: flash is ahead of base for prompts under about 300 tokens (250–360)"
+
+
+def test_the_other_way_round() -> None:
+    rows = (row(128, "slower"), row(256, "slower"), row(512, "faster"))
+    found = decide(experiment(), rows, crossings=(crossing(better_below=False),))
+    assert found.conditions[0] == "for prompts over about 300 tokens, base below (crossing at 250–360)"
+
+
+def test_an_undecided_cell_at_the_crossing_does_not_hold_the_advice_up() -> None:
+    rows = (row(128, "faster"), row(256, "probably faster"), row(512, "slower"))
+    assert decide(experiment(), rows).ship is None
+    assert decide(experiment(), rows, crossings=(crossing(),)).ship == "flash"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        crossing(600.0),  # not between the cells decided
+        crossing(better_below=False),
+        crossing(status="none"),
+        crossing(levels=(128, 512)),  # not all cells are on its line
+    ],
+)
+def test_a_crossing_that_does_not_fit_the_cells_is_no_ground(found: Crossing) -> None:
+    rows = (row(128, "faster"), row(256, "probably faster"), row(512, "slower"))
+    assert decide(experiment(), rows, crossings=(found,)).ship is None
+
+
+def test_cells_that_turn_back_are_listed() -> None:
+    rows = (row(128, "faster"), row(256, "slower"), row(512, "faster"))
+    found = decide(experiment(), rows, crossings=(crossing(200.0), crossing(400.0, better_below=False)))
+    assert found.conditions[0].startswith("for p128 128/32, 1 at a time and p512")
+
+
+def test_an_invalid_cell_leaves_the_question_open() -> None:
+    rows = (row(128, "faster"), row(256, "invalid"), row(512, "slower"))
+    assert decide(experiment(), rows, crossings=(crossing(),)).ship is None
+
+
+def test_cells_on_several_lines_are_listed() -> None:
+    rows = tuple(row(n, "faster" if n < 300 else "slower", level) for n in LENGTHS for level in (1.0, 4.0))
+    found = decide(experiment((1.0, 4.0)), rows, crossings=(crossing(),))
+    assert found.conditions[0].startswith("for p128 128/32, 1 at a time and p128 128/32, 4 at a time")
+
+
+@pytest.mark.parametrize(
+    ("level", "text"), [(284.3, "280"), (2.47, "2.5"), (1024.0, "1,000"), (0.305, "0.3"), (16.0, "16"), (0.0, "0")]
+)
+def test_levels_have_two_digits(level: float, text: str) -> None:
+    assert rounded(level) == text
