@@ -89,6 +89,17 @@ METRICS: dict[str, Metric] = {
             needs_equal_tokens=True,
         ),
         Metric(
+            name="task_time_s",
+            label="Task time",
+            unit="s",
+            better="lower",
+            kind="latency",
+            scope="block",
+            statistics=("mean",),
+            formula="Σ over the calls of a task (last chunk with content − scheduled); a task is a conversation, or a "
+            "request; pauses between calls are the user's",
+        ),
+        Metric(
             name="request_throughput_rps",
             label="Requests/s",
             unit="1/s",
@@ -128,7 +139,8 @@ METRICS: dict[str, Metric] = {
             kind="price",
             scope="block",
             statistics=("mean",),
-            formula="Σ (input and output tokens × the declared price) ÷ completed requests",
+            formula="Σ (input and output tokens × the declared price) ÷ completed requests, plus the price of an hour "
+            "÷ completed requests in an hour",
         ),
         Metric(
             name="energy_per_token_j",
@@ -138,7 +150,7 @@ METRICS: dict[str, Metric] = {
             kind="price",
             scope="block",
             statistics=("mean",),
-            formula="∫ GPU power dt over the block ÷ output tokens (measured by NVML, gross)",
+            formula="∫ power dt over the steady window ÷ output tokens of what was completed in it (measured, gross)",
         ),
         Metric(
             name="cold_start_s",

@@ -74,6 +74,14 @@ def change(ratio: float | None, *, unit: bool = True) -> str:
     return f"{sign}{text}{' %' if unit else ''}"
 
 
+def points(value: float | None) -> str:
+    """A difference in percentage points with its sign: ``−0.4``, ``+12``, ``±0.0``; one decimal below 10."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    text = f"{abs(value):.0f}" if abs(value) >= 9.95 else f"{abs(value):.1f}"
+    return f"{'±' if float(text) == 0 else '+' if value > 0 else '−'}{text}"
+
+
 def parse_duration(text: str) -> float:
     """``20 ms`` → 0.02 [s]. A bare number is refused: its unit would be a guess. Raises UsageError."""
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zµ]+)\s*", text)

@@ -148,7 +148,7 @@ def test_each_problem_can_be_read_by_a_program() -> None:
         (
             "source: synthetic",
             "source: sythetic",
-            "must be 'synthetic' or 'jsonl', not 'sythetic'; did you mean 'synth",
+            "must be 'synthetic', 'jsonl', 'sharegpt', 'azure' or 'mooncake', not 'sythetic'; did you mean 'synth",
         ),
         ("[1, 4]", "[]", "9:25: workloads.chat.load.concurrency: must not be empty"),
         ("[1, 4]", "[1, 0]", "9:29: workloads.chat.load.concurrency.1: must be at least 1, not 0"),
@@ -170,7 +170,7 @@ def test_each_problem_can_be_read_by_a_program() -> None:
         ("sampling: {temperature: 0}", "concurrency: 4", "unknown key here; it belongs into `load`"),
         ("sampling: {temperature: 0}", "output_tokens: 4", "stands in `prompts` as well"),
         ("sampling: {temperature: 0}", "sampling: 5", "must be a mapping (key: value), not 5"),
-        ("source: synthetic, input", "source: synthetic, path: x, input", "is for source: jsonl; synthetic"),
+        ("source: synthetic, input", "source: synthetic, path: x, input", "is for prompts of a file; synthetic"),
         ("source: synthetic, input_tokens: 256", "path: x.jsonl", "there is no file /nowhere/x.jsonl"),
         ("source: synthetic, input_tokens: 256", "source: jsonl", "prompts.path: is missing"),
         (", output_tokens: 64", "", "workloads.chat.output_tokens: is missing"),
@@ -342,7 +342,7 @@ def test_the_schema_names_every_key() -> None:
     assert schema["required"] == ["variants", "workloads"]
     assert set(schema["properties"]) >= {"name", "budget", "starts", "gates", "margin", "confidence", "resident", "aa"}
     load = schema["$defs"]["LoadSection"]
-    assert load["oneOf"] == [{"required": ["concurrency"]}, {"required": ["rate"]}]
+    assert load["oneOf"] == [{"required": [name]} for name in ("concurrency", "rate", "replay", "sweep", "find")]
     assert load["additionalProperties"] is False
     assert schema["$defs"]["VariantSection"]["additionalProperties"] is True
     msgspec.json.encode(schema)

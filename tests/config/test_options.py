@@ -81,6 +81,47 @@ def test_every_option(tmp_path: Path) -> None:
     assert "planted" not in repr(experiment)
 
 
+def test_unix_sockets_are_servers() -> None:
+    experiment = _from(base="unix:///run/a.sock/v1", candidates=("http+unix://%2Frun%2Fb.sock/v1",), model="m")
+    assert [(v.engine, v.settings["url"], v.settings["model"]) for v in experiment.variants] == [
+        ("openai", "unix:///run/a.sock/v1", "m"),
+        ("openai", "http+unix://%2Frun%2Fb.sock/v1", "m"),
+    ]
+
+
+def test_bursts_and_limits() -> None:
+    workload = _from(rate="2,4.5", arrivals="gamma", burstiness=0.25, slo="ttft=0.5, tpot_s=50ms,e2e=3").workloads[0]
+    assert workload.load == Load(kind="open", levels=(2.0, 4.5), arrivals="gamma", burstiness=0.25)
+    assert workload.slo == {"ttft_s": 0.5, "tpot_s": 0.05, "e2e_latency_s": 3.0}
+
+
+def test_a_trace_is_replayed_with_its_own_lengths(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text("{}")
+    more = {"prompts": str(tmp_path / "t.jsonl"), "source": "mooncake", "block_seconds": 60.0}
+    workload = _from(replay="1,2", **more).workloads[0]
+    assert workload.load == Load(kind="replay", levels=(1.0, 2.0))
+    assert (workload.prompts.source, workload.prompts.input_tokens) == ("mooncake", None)
+    assert (workload.prompts.recorded_lengths, workload.cache) == (True, "declared")
+    assert workload.block == BlockSize(seconds=60.0)
+    assert not _from(replay="1", output_tokens=9, **more).workloads[0].prompts.recorded_lengths
+
+
+def test_conversations_and_prefixes() -> None:
+    workload = _from(turns=4, think="2s", shared_prefix="50%", cache="shared").workloads[0]
+    assert (workload.prompts.turns, workload.prompts.think_s, workload.prompts.shared_prefix) == (4, 2.0, 0.5)
+    assert (workload.prompts.input_tokens, workload.output_tokens, workload.cache) == (256, 64, "shared")
+    assert _from(turns=2, think="1.5").workloads[0].prompts.think_s == 1.5
+
+
+def test_searches() -> None:
+    swept = _from(sweep="concurrency").workloads[0].load
+    assert (swept.kind, swept.levels, swept.search and swept.search.kind) == ("closed", (), "sweep")
+    found = _from(find="goodput", slo="ttft=500ms", attainment="95%", block_requests=100).workloads[0]
+    assert found.load.search is not None
+    assert (found.load.kind, found.load.search.kind, found.load.search.attainment) == ("open", "find", 0.95)
+    assert found.slo == {"ttft_s": 0.5}
+
+
 def test_model_files_and_engines_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     experiment = _from(
@@ -107,8 +148,29 @@ def test_model_files_and_engines_by_name(tmp_path: Path, monkeypatch: pytest.Mon
         ({"concurrency": "1", "rate": "2"}, "--concurrency, --rate: has both"),
         ({"rate": "-1"}, "--rate: must be more than 0, not -1"),
         ({"arrivals": "constant"}, "--arrivals: is for a rate"),
+        ({"rate": "1", "arrivals": "gamma"}, "--arrivals: `gamma` needs a burstiness"),
+        ({"rate": "1", "burstiness": 0.0}, "--burstiness: must be more than 0"),
+        ({"replay": "1"}, "--replay: needs a trace"),
+        ({"replay": "x"}, "--replay: must be numbers with commas between, not 'x'"),
+        ({"source": "azure"}, "--prompts: is missing"),
+        ({"source": "azur", "prompts": "gone"}, "--source: must be"),
+        ({"sweep": "rates"}, "--sweep: must be"),
+        ({"sweep": "rate", "concurrency": "1"}, "--concurrency, --rate: has both concurrency and sweep"),
+        ({"find": "goodput"}, "--slo: is missing: goodput counts who meets limits"),
+        ({"find": "goodput", "slo": "ttft=1", "attainment": "20%"}, "--attainment: must be at least 50%"),
+        ({"attainment": "99%"}, "--attainment: is for a search"),
+        ({"slo": "ttft"}, "--slo: must be limits of a request with commas between, not 'ttft'"),
+        ({"slo": "speed=1"}, "--slo: must be limits of a request"),
+        ({"slo": "ttft=soon"}, "--slo: must be a time"),
+        ({"think": "2s"}, "--think: is for conversations"),
+        ({"turns": 0}, "--turns: must be at least 1, not 0"),
+        ({"shared_prefix": "50%", "cache": "unique"}, "--cache: `unique` puts a nonce"),
+        ({"block_requests": 7, "block_seconds": 2.0}, "--block-requests, --block-seconds: needs either"),
         ({"rate": "1", "arrivals": "constnt"}, "did you mean 'constant'?"),
-        ({"api": "chatt"}, "--api: must be 'completions' or 'chat', not 'chatt'; did you mean 'chat'?"),
+        (
+            {"api": "chatt"},
+            "--api: must be 'completions', 'chat', 'responses' or 'messages', not 'chatt'; did you mean 'chat'?",
+        ),
         ({"input_tokens": 0}, "--input-tokens: must be at least 1, not 0"),
         ({"output_tokens": 0}, "--output-tokens: must be at least 1, not 0"),
         ({"prompts": "gone.jsonl"}, "--prompts: there is no file"),

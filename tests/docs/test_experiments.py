@@ -18,7 +18,7 @@ from .pages import CodeBlock, code_blocks, page
 
 EXPERIMENTS = [block for block in code_blocks("yaml") if re.search(r"^variants:", block.text, re.MULTILINE)]
 OTHERS = [block for block in code_blocks("yaml") if block not in EXPERIMENTS]
-_NAMED = re.compile(r"[\w./-]+\.(?:gguf|jsonl)")
+_NAMED = re.compile(r"[\w./-]+\.(?:gguf|jsonl|json|csv)\b")
 
 
 def stand_ins(text: str, folder: Path) -> None:

@@ -18,7 +18,7 @@ from bakeoff.engines.llamacpp import KV_TYPES, read_llamacpp
 from bakeoff.engines.openai import _read
 from bakeoff.engines.settings import SettingsReader
 from bakeoff.metrics import METRICS
-from bakeoff.model import Caution, Comparison, Decision, Finding, Outcome, QualityNote, Result
+from bakeoff.model import Caution, Comparison, Crossing, Decision, Finding, Outcome, QualityNote, Result
 from bakeoff.stats.anytime import multiplier
 
 from .pages import ROOT, code_words, page, table_rows
@@ -75,7 +75,7 @@ def test_every_outcome_is_explained() -> None:
         assert set(get_args(Outcome)) <= code_words(page(name)), name
 
 
-@pytest.mark.parametrize("kind", [Result, Comparison, Finding, Decision, Caution, QualityNote])
+@pytest.mark.parametrize("kind", [Result, Comparison, Crossing, Finding, Decision, Caution, QualityNote])
 def test_every_field_of_the_result_is_explained(kind: type[msgspec.Struct]) -> None:
     words = code_words(page("reading-a-verdict.md").partition("## result.json")[2])
     assert {field.encode_name for field in msgspec.structs.fields(kind)} <= words
@@ -137,6 +137,8 @@ _THRESHOLDS = {
     "SHORTFALL": ("output-shortfall", _percent),
     "NATURAL_LENGTH": ("output-length", _percent),
     "NATURAL_LENGTH_P": ("output-length", "p < {:g}".format),
+    "LENGTHS_OFF": ("lengths-differ", _percent),
+    "LENGTHS_SHARE": ("lengths-differ", _percent),
     "INPUT_TOKENS": ("input-tokens", _percent),
     "SAME_OFFSET": ("input-tokens", _percent),
     "FINISH_REASONS": ("finish-reasons", lambda v: f"{v * 100:g} points"),
@@ -144,6 +146,12 @@ _THRESHOLDS = {
     "ERRORS_ONE_ARM": ("survivorship", _percent),
     "CACHE_HITS": ("cache-hits", _percent),
     "CACHE_HEAD_TOKENS": ("cache-head", "{:g} tokens".format),
+    "CACHE_UNEQUAL": ("cache-unequal", lambda v: f"{v * 100:g} points"),
+    "CACHE_BEYOND": ("cache-contamination", _percent),
+    "FOREIGN": ("foreign-traffic", _percent),
+    "COUNTED": ("counters-partial", _percent),
+    "QUEUEING": ("queueing", _percent),
+    "KV_FULL": ("kv-full", _percent),
     "SEND_DELAY": ("client-bound", lambda v: f"over {v * 100:g} % of TTFT"),
     "SEND_DELAY_HEALTHY_S": ("client-bound", lambda v: f"over {v * 1e3:g} ms"),
     "SEND_DELAY_BETWEEN": ("client-bound", lambda v: {1 / 3: "over a third of the margin × TTFT between the arms"}[v]),
@@ -160,6 +168,9 @@ _THRESHOLDS = {
     "SERIES_PAIRS": ("drift", "{:g} pairs".format),
     "LAG1_P": ("dependent-pairs", "p < {:g}".format),
     "FIRST_P": ("first-pair", "p < {:g}".format),
+    "OUTLIER_SD": ("outlier-pairs", "over {:g} robust".format),
+    "WITHIN_P": ("block-warm-up", "p < {:g}".format),
+    "MACHINES_P": ("machines-differ", "p < {:g}".format),
     "AA_LEVEL": ("aa-failed", "level {:g}".format),
     "HIDDEN_GAPS": ("hidden-gaps", _percent),
     "TPOT_HIDDEN": ("tpot-hidden", _percent),

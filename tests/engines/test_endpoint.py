@@ -29,6 +29,11 @@ def url_of(text: Any) -> tuple[str | None, list[Problem]]:
         ("https://example.org/api/v3", "https://example.org/api/v3"),
         ("https://example.org/v1beta/openai", "https://example.org/v1beta/openai"),
         ("http://[::1]:9", "http://[::1]:9/v1"),
+        ("http://h/v1/responses", "http://h/v1"),
+        ("http://h/v1/messages/", "http://h/v1"),
+        ("unix:///run/a.sock", "http+unix://%2Frun%2Fa.sock/v1"),
+        ("unix:///run/v1/a.sock/v1", "http+unix://%2Frun%2Fv1%2Fa.sock/v1"),
+        ("http+unix://%2Frun%2Fa%20b/openai/v1/chat/completions", "http+unix://%2Frun%2Fa%20b/openai/v1"),
     ],
 )
 def test_urls_are_normalised(written: str, base: str) -> None:
@@ -47,6 +52,10 @@ def test_urls_are_normalised(written: str, base: str) -> None:
         "http://host/v1?key=abc",
         "http://host/a b",
         "http://[::1",
+        "unix:///run/server/v1",
+        "unix://run/a.sock",
+        "http+unix://run%2Fa.sock/v1",
+        "unix:///run/a.sock/v1?key=abc",
         7,
         "",
         None,
@@ -65,6 +74,8 @@ def test_root_and_locality() -> None:
     assert is_local("http://127.0.0.1:1/v1")
     assert is_local("http://localhost/v1")
     assert is_local("http://[::1]:1/v1")
+    assert is_local("http+unix://%2Frun%2Fa.sock/v1")
+    assert server_root("http+unix://%2Frun%2Fa.sock/v1") == "http+unix://%2Frun%2Fa.sock"
     assert not is_local("http://example.org/v1")
 
 
@@ -83,11 +94,14 @@ def test_settings_are_read() -> None:
         price={"input": 0.1, "output": 2, "currency": "EUR"},
         requests_per_minute=30,
         request_timeout="2 min",
+        first_byte_timeout="90s",
+        chunk_counts=True,
     )
     assert problems == []
     assert found.headers == {"X-Team": "speed", "Authorization": "Bearer sk-very-secret"}
     assert (found.body, found.ignore_eos, found.requests_per_minute) == ({"top_k": 3}, True, 30)
     assert (found.request_timeout_s, found.connect_timeout_s) == (120.0, 10.0)
+    assert (found.first_byte_timeout_s, found.idle_timeout_s, found.chunk_counts) == (90.0, None, True)
     assert "sk-very-secret" not in repr(found)
 
 
@@ -117,6 +131,12 @@ def test_literal_secrets_are_problems_that_do_not_show_them(settings: dict[str, 
         ({"headers": {"bad name": "x"}}, ("headers", "bad name")),
         ({"headers": ["x"]}, ("headers",)),
         ({"body": {"max_tokens": 3}}, ("body", "max_tokens")),
+        ({"body": {"max_output_tokens": 3}}, ("body", "max_output_tokens")),
+        ({"body": {"input": "x"}}, ("body", "input")),
+        ({"body": {"system": "x"}}, ("body", "system")),
+        ({"idle_timeout": 0}, ("idle_timeout",)),
+        ({"first_byte_timeout": "soon"}, ("first_byte_timeout",)),
+        ({"chunk_counts": "perhaps"}, ("chunk_counts",)),
         ({"metrics_path": "metrics"}, ("metrics_path",)),
         ({"tokenizer": "vlm"}, ("tokenizer",)),
         ({"price": 3}, ("price",)),
@@ -135,3 +155,7 @@ def test_wrong_settings_are_problems(settings: dict[str, Any], key: tuple[str, .
 
 def test_price_may_be_free() -> None:
     assert read(price="free")[1] == []
+
+
+def test_a_limit_of_the_answer_may_be_left_out() -> None:
+    assert read(body={"max_tokens": None, "max_output_tokens": None, "max_completion_tokens": 9})[1] == []

@@ -67,6 +67,44 @@ def test_vllm_is_recognised_and_its_model_names_are_strict(site: Site, tmp_path:
         reached(site, tmp_path, model="big-modle")
 
 
+COUNTS = {"stream_options": {"continuous_usage_stats": True}}
+
+
+@pytest.mark.parametrize(
+    ("owner", "version", "setting", "expected"),
+    [
+        ("vllm", "0.32.0", None, COUNTS),
+        ("vllm", "0.5.4", None, {}),  # it may refuse a field that it does not know
+        ("vllm", "dev", None, {}),
+        ("vllm", "0.5.4", True, COUNTS),
+        ("vllm", "0.32.0", False, {}),
+        ("sglang", None, None, COUNTS),
+        ("llamacpp", None, None, {}),
+        ("llamacpp", None, True, {"timings_per_token": True}),
+        ("bakeoff", None, None, {}),
+        ("somebody", None, None, {}),
+        ("somebody", None, True, COUNTS),
+    ],
+)
+def test_tokens_of_each_chunk_are_asked_for_where_they_may_be_several(
+    site: Site, tmp_path: Path, owner: str, version: str | None, setting: bool | None, expected: dict[str, Any]
+) -> None:
+    site.routes["/v1/models"] = models("m", owner=owner)
+    if version is not None:
+        site.routes["/version"] = (200, {"version": version})
+    if owner == "llamacpp":
+        site.routes["/props"] = (200, {"default_generation_settings": {}})
+    more = {} if setting is None else {"chunk_counts": setting}
+    assert reached(site, tmp_path, **more).endpoint.capabilities.chunk_counts == expected
+
+
+def test_time_outs_of_each_phase_reach_the_endpoint(site: Site, tmp_path: Path) -> None:
+    site.routes["/v1/models"] = models("m")
+    endpoint = reached(site, tmp_path, first_byte_timeout="3s", idle_timeout="500ms").endpoint
+    assert (endpoint.first_byte_timeout_s, endpoint.idle_timeout_s, endpoint.request_timeout_s) == (3.0, 0.5, 600.0)
+    assert reached(site, tmp_path).endpoint.idle_timeout_s is None
+
+
 def test_settings_win_over_what_is_found(site: Site, tmp_path: Path) -> None:
     site.routes["/v1/models"] = models("a", "b")
     server = reached(site, tmp_path, model="c", ignore_eos="true", tokenizer="none", stream_usage=False)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
-import statistics
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
+from ..compare.pace import round_seconds
+from ..compare.view_method import margins_text
 from ..errors import BakeoffError, UsageError
+from ..measure.pilot import searches
 from ..measure.plan import Plan
-from ..model import Block, Experiment, Start
+from ..metrics import METRICS
+from ..model import Experiment
 from ..runs import RunFolder
+from ..units import change
+from .quality_size import quality_lines, quality_warnings
+from .searching import as_asked, search_lines, with_levels
+from .sensitivity import Sensitivity, sensitivities
 
 _LOOK_BACK = 10  # newest runs that are searched
 
@@ -30,6 +36,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     rounds: tuple[int, int]
     requests_per_round: int | None
     order: tuple[str, ...]  # visits of the first rounds
+    sensitivity: tuple[Sensitivity, ...] = ()  # gate by gate: what the budget can show (`plan` only)
 
 
 def foretell(experiment: Experiment, root: Path) -> Forecast:
@@ -48,7 +55,9 @@ def foretell(experiment: Experiment, root: Path) -> Forecast:
         for row in range(min(4, budget.max_pairs))
     )
     counts = [experiment.workload(cell.workload).block.requests for cell in experiment.cells()]
-    per_round = None if None in counts else sum(c or 0 for c in counts) * len(experiment.variants)
+    per_round = (
+        None if None in counts or searches(experiment) else sum(c or 0 for c in counts) * len(experiment.variants)
+    )
     return Forecast(
         sentence=_sentence(experiment, shortest, longest),
         warnings=tuple(_warnings(experiment)),
@@ -60,6 +69,18 @@ def foretell(experiment: Experiment, root: Path) -> Forecast:
         requests_per_round=per_round,
         order=order,
     )
+
+
+def plan(experiment: Experiment, root: Path) -> Forecast:
+    """The forecast with what every gate can show: noise of earlier runs of this machine and engines, or assumed."""
+    forecast = foretell(experiment, root)
+    rounds, budget = experiment.budget.max_pairs, experiment.budget
+    least = forecast.round_s or shortest_round_s(experiment)
+    if budget.seconds is not None and least > 0:
+        rounds = min(rounds, int(budget.seconds // least))
+    if budget.requests is not None and forecast.requests_per_round:
+        rounds = min(rounds, budget.requests // forecast.requests_per_round)
+    return msgspec.structs.replace(forecast, sensitivity=sensitivities(experiment, root, rounds))
 
 
 def shortest_round_s(experiment: Experiment) -> float:
@@ -95,13 +116,24 @@ def refuse_impossible(experiment: Experiment) -> None:
 
 
 def first_decision(experiment: Experiment) -> int:
-    """Rounds before which no gate can be decided: the anytime-valid interval is infinite for fewer replicates."""
+    """Rounds before which no gate can be decided: with fewer replicates its interval is infinite."""
+    from ..compare.pairs import TAIL_REQUESTS
     from ..compare.targets import all_targets
-    from ..stats.anytime import multiplier
+    from ..stats.paired import hodges_lehmann
+    from ..stats.power import half_width
 
-    gates = sum(target.gate for target in all_targets(experiment))
-    alpha = (1 - experiment.confidence) / max(1, gates)
-    replicates = next((n for n in range(2, 1000) if math.isfinite(multiplier(n, alpha))), 1000)
+    targets = [target for target in all_targets(with_levels(experiment)) if target.gate]
+    alpha = (1 - experiment.confidence) / max(1, len(targets))
+    by_ranks = (
+        experiment.method == "fixed" and bool(targets) and all(target.statistic in TAIL_REQUESTS for target in targets)
+    )
+
+    def finite(n: int) -> bool:
+        if by_ranks:
+            return hodges_lehmann([float(i) for i in range(n)], alpha).low is not None
+        return math.isfinite(half_width(n, alpha, experiment.method))
+
+    replicates = next((n for n in range(2, 60 if by_ranks else 1000) if finite(n)), 1000)
     return replicates * max(1, experiment.start_every)
 
 
@@ -112,6 +144,7 @@ def _warnings(experiment: Experiment) -> Iterator[str]:
             f"no gate can be decided: with these gates an interval needs {first} pairs, and budget.pairs allows "
             f"{budget.max_pairs}"
         )
+    yield from quality_warnings(experiment)
 
 
 def _minutes(value: float) -> str:
@@ -139,44 +172,61 @@ def _earlier(experiment: Experiment, root: Path) -> tuple[str, float] | None:
             folder = RunFolder.open(head.parent)
             if folder.info.experiment.variants != experiment.variants:
                 continue
-            if folder.info.experiment.workloads != experiment.workloads:
+            if as_asked(folder.info.experiment) != as_asked(experiment):
                 continue
+            if folder.info.experiment.start_every != experiment.start_every:
+                continue  # another number of starts takes another time
             blocks = folder.block_infos(skip_broken=True)
             if wanted <= {(b.variant, b.cell) for b in blocks}:
-                return folder.info.id, _round_seconds(blocks, folder.starts(), experiment.start_every)
+                seconds = round_seconds(blocks, folder.starts())
+                return (folder.info.id, seconds) if seconds is not None else None
         except BakeoffError:
             continue
     return None
-
-
-def _round_seconds(blocks: list[Block], starts: list[Start], start_every: int) -> float:
-    """Median time of a block of each kind, summed, plus the starts of a round."""
-    times: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for block in blocks:
-        times[block.variant, block.cell].append((block.ended_ns - block.started_ns) / 1e9)
-    total = sum(statistics.median(values) for values in times.values())
-    ups: dict[str, list[float]] = defaultdict(list)
-    for start in starts:
-        if start.spawn_ns is not None and start.first_token_ns is not None:
-            ups[start.variant].append((start.first_token_ns - start.spawn_ns) / 1e9)
-    if start_every and ups:
-        total += sum(statistics.median(values) for values in ups.values()) / start_every
-    return total
 
 
 def plan_text(experiment: Experiment, forecast: Forecast) -> str:
     """The plan as a person reads it."""
     low, high = forecast.rounds
     starts = {0: "once", 1: "every round"}.get(experiment.start_every, f"every {experiment.start_every} rounds")
+    fixed = experiment.method == "fixed"
+    by = "by the levels found" if searches(experiment) else "by time"
+    rounds = f"{high}, one look at the end" if fixed else f"{low} to {high}, until every gate is decided"
     lines = [
         f"{experiment.name}: {experiment.base.name} → {', '.join(v.name for v in experiment.candidates)}",
-        f"rounds    {low} to {high}, until every gate is decided",
+        f"rounds    {rounds}",
         f"starts    {starts}; {'all servers' if experiment.resident == 'all' else 'one server'} up at a time",
-        f"cells     {', '.join(cell.key for cell in experiment.cells())}",
-        f"gates     {', '.join(experiment.gates)}; margin ±{experiment.margin:.1%}",
-        f"requests  {forecast.requests_per_round or 'by time'} a round, warm-up apart",
+        f"cells     {', '.join(cell.key for cell in experiment.cells()) or 'found by the run itself'}",
+        *search_lines(experiment),
+        f"gates     {', '.join(experiment.gates)}; margin {margins_text(experiment)}",
+        f"requests  {forecast.requests_per_round or by} a round, warm-up apart",
         "order     " + "\n          ".join(f"round {i + 1}: {row}" for i, row in enumerate(forecast.order)),
         f"time      {forecast.sentence}",
+        *_sensitivity_lines(forecast.sensitivity),
+        *quality_lines(experiment),
         *(f"! {warning}" for warning in forecast.warnings),
     ]
     return "\n".join(lines)
+
+
+def _sensitivity_lines(found: Sequence[Sensitivity]) -> Iterator[str]:
+    """A table: each gate's noise, and the changes that its pairs can show."""
+    if not found:
+        return
+    rows = [("", "noise a pair", "tells from none", "proves beyond margin", "proves equivalent", "noise from")]
+    for one in found:
+        label = METRICS[one.metric].label + (
+            "" if one.statistic == METRICS[one.metric].statistics[0] else f" {one.statistic}"
+        )
+        pairs = "no number of pairs" if one.pairs_to_equivalence is None else f"{one.pairs_to_equivalence} pairs"
+        effects = [f"from {_effect(value)}" for value in (one.detectable, one.beyond_margin)]
+        name = f"{one.cell} {label}" if one.cell else label
+        rows.append((name, f"{one.noise * 100:.2g} %", *effects, f"from {pairs}", one.source))  # type: ignore[arg-type]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    yield f"shows     with {found[0].pairs} pairs, 4 times in 5:"
+    for row in rows:
+        yield "          " + "   ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+
+
+def _effect(value: float | None) -> str:
+    return "nothing" if value is None else change(1 + value).lstrip("+")

@@ -7,12 +7,15 @@ from urllib.parse import urlsplit
 
 from ..errors import UsageError
 from ..model import Experiment, Variant
+from ..web.address import is_socket
 
 
 def may_cost_money(variant: Variant) -> bool:
     """True for a URL on the open internet that takes a key. Private and loopback addresses are one's own."""
     url = variant.settings.get("url")
     if variant.engine != "openai" or not isinstance(url, str) or not variant.settings.get("api_key"):
+        return False
+    if is_socket(url):
         return False
     host = urlsplit(url if "//" in url else f"//{url}").hostname or ""
     if host == "localhost" or host.endswith((".local", ".internal", ".localhost")) or "." not in host + ":":

@@ -8,18 +8,29 @@ from typing import Literal
 
 import msgspec
 
-from ..compare.view import View, build_view
+from ..compare.view import Material, View, build_view
 from ..compare.view_redact import redacted_result
 from ..errors import UsageError
 from ..model import Caution, Result
 from ..runs import RunFolder
+from .divergence import divergence_of
+from .profiles import profile_findings
 from .verdict import conclude
 
 Format = Literal["terminal", "html", "markdown", "json"]
 
 
-def compare(path: str | Path) -> Result:
-    """Recomputes the verdict of a run from its raw data, and saves result.json. Raises RunFolderError."""
+def compare(path: str | Path, *more: str | Path, merge_anyway: bool = False) -> Result:
+    """Recomputes the verdict of a run from its raw data, and saves result.json. Raises RunFolderError.
+
+    Of several runs of one experiment it is the verdict of all their pairs together, and nothing is saved. Raises
+    UsageError, with one line for each entry, where they differ; differing environments are merged with `merge_anyway`,
+    each as a machine of its own.
+    """
+    if more:
+        from .merging import compare_runs
+
+        return compare_runs([path, *more], merge_anyway=merge_anyway)[0]
     folder = RunFolder.open(Path(path))
     result = _conclude(folder)
     folder.write_result(result)
@@ -75,6 +86,8 @@ def _conclude(folder: RunFolder) -> Result:
     skipped = folder.skipped
     if skipped and not blocks:
         folder.blocks()  # nothing is left to judge: raises, with the file and a remedy
+    answers = folder.answers(skip_broken=True)
+    skipped = (*skipped, *folder.skipped)
     killed = info.state == "running" and not folder.live
     result = conclude(
         info.experiment,
@@ -84,6 +97,9 @@ def _conclude(folder: RunFolder) -> Result:
         state="interrupted" if killed else info.state,
         reason="the measuring process was killed; go on with --resume" if killed else info.stop_reason,
         quality_note=info.quality_note,
+        traced=profile_findings(info.experiment, folder),
+        answers=answers,
+        divergence=divergence_of(info.experiment, folder),
     )
     return _told(result, skipped)
 
@@ -113,11 +129,13 @@ def _view(folder: RunFolder, result: Result, *, redact: bool = False) -> View:
     return build_view(
         _told(result, [message for message in folder.skipped if message not in known]),
         info.experiment,
-        blocks=blocks,
-        starts=folder.starts(),
-        samples=samples,
-        environment=info.environment,
-        command=" ".join(info.command) or None,
-        run_path=str(folder.path),
+        Material(
+            blocks=blocks,
+            starts=folder.starts(),
+            samples=samples,
+            environment=info.environment,
+            command=" ".join(info.command) or None,
+            run_path=str(folder.path),
+        ),
         redact=redact,
     )

@@ -12,13 +12,19 @@ from typing import Any
 from .. import __version__
 from ..errors import UsageError
 from ..measure.budget import Ledger
+from ..measure.pilot import searches
 from ..measure.progress import Progress
 from ..measure.runner import Outcome, Runner
-from ..model import Block, BlockData, Environment, Experiment, RequestRecord, Result, Sample, Start
+from ..measure.search import Reading, read_probe
+from ..model import Answer, Block, BlockData, Engine, Environment, Experiment, RequestRecord, Result, Sample, Start
+from ..quality.items import LoadedTask
+from ..quality.tasks import load_tasks, refuse_changed
 from ..runs import RunFolder, to_columns
+from .divergence import divergence_of, walk
 from .foretell import refuse_impossible
 from .loading import engines_of, load_experiment
 from .price import require_prices
+from .profiles import profile_findings, take_profiles
 from .recompute import save
 from .verdict import Judge, State, conclude
 
@@ -58,16 +64,22 @@ def run(
     engines = engines_of(checked)
     require_prices(checked)
     refuse_impossible(checked)
-    if resume is None:
+    tasks = load_tasks(checked.quality)
+    if resume is not None:
+        refuse_changed(tasks, folder.answers())
+    else:
         folder = RunFolder.create(Path(root), checked, command=command, source=source or "python", version=__version__)
         folder.update(quality_note=quality_note)
-    return _Session(checked, folder, progress or Progress()).measure(engines)
+    return _Session(checked, folder, progress or Progress(), tasks).measure(engines)
 
 
 class _Session:
     """The sink of a run: saves to the folder and keeps the blocks in memory for the looks between groups."""
 
-    def __init__(self, experiment: Experiment, folder: RunFolder, progress: Progress) -> None:
+    def __init__(
+        self, experiment: Experiment, folder: RunFolder, progress: Progress, tasks: Sequence[LoadedTask] = ()
+    ) -> None:
+        self._tasks = tasks
         self._experiment = experiment
         self._folder = folder
         self._progress = progress
@@ -84,6 +96,14 @@ class _Session:
 
     def write_start(self, start: Start) -> None:
         self._folder.write_start(start)
+
+    def write_answers(self, answers: Sequence[Answer]) -> None:
+        self._folder.write_answers(answers)
+        if self._ledger is not None:
+            self._folder.update(spent=self._ledger.spent, plan=self._used(self._ledger))
+
+    def answers(self) -> Sequence[Answer]:
+        return self._folder.answers()
 
     def write_environment(self, environment: Environment) -> None:
         self._folder.update(environment=environment)
@@ -110,37 +130,58 @@ class _Session:
                 requests=int(used.get("requests", 0)),
                 spent=self._folder.info.spent,
             )
-            runner = Runner(
-                self._experiment,
-                dict(engines),
-                self,
-                stop=Judge(self._experiment, lambda: self._blocks, self._folder.starts),
-                ledger=self._ledger,
-                progress=self._progress,
-            )
-            outcome, state = self._run(runner)
+            outcome, state = self._run(dict(engines), self._ledger)
             self._folder.update(state=state, stop_reason=outcome.reason, plan=self._used(self._ledger))
             result = self._conclude(outcome, state)
             if outcome.failure is not None:
                 raise self._with_place(outcome.failure)
             return result
 
-    def _run(self, runner: Runner) -> tuple[Outcome, State]:
+    def _run(self, engines: dict[str, Engine], ledger: Ledger) -> tuple[Outcome, State]:
         done = {(b.block.round, b.block.variant, b.block.cell, b.block.kind) for b in self._blocks}
         try:
             with _terminate_as_interrupt():
-                outcome = runner.run(
+                if searches(self._experiment):
+                    self._find_levels(self._runner(engines, ledger))
+                walk(self._experiment, self._runner(engines, ledger), self._folder, self._progress, self._tasks)
+                outcome = self._runner(engines, ledger).run(
                     run_id=self._folder.info.id,
                     version=__version__,
                     environment=self._folder.info.environment,
                     done=done,
                 )
+                if self._experiment.profile and outcome.failure is None:
+                    take_profiles(self._experiment, self._runner(engines, ledger), self._folder, self._progress)
         except KeyboardInterrupt:
             return Outcome(0, "interrupted; go on with --resume", None), "interrupted"
         except BaseException:
             self._folder.update(state="failed")
             raise
         return outcome, "failed" if outcome.failure is not None else "complete"
+
+    def _runner(self, engines: dict[str, Engine], ledger: Ledger) -> Runner:
+        return Runner(
+            self._experiment,
+            engines,
+            self,
+            stop=Judge(self._experiment, lambda: self._blocks, self._folder.starts),
+            ledger=ledger,
+            progress=self._progress,
+            tasks=self._tasks,
+        )
+
+    def _find_levels(self, runner: Runner) -> None:
+        """Fills in searched load levels and saves the experiment so, that it is searched once, also when resumed."""
+        known: dict[tuple[str, str], Reading] = {}
+        for block in self._folder.block_infos():
+            if block.kind == "probe":
+                slo = self._experiment.workload(block.cell.rpartition("/")[0]).slo
+                known[block.variant, block.cell] = read_probe(self._folder.records(block.id), block.window_ns, slo)
+        self._progress.phase("searching for load levels")
+        self._experiment = runner.search(
+            run_id=self._folder.info.id, version=__version__, environment=self._folder.info.environment, known=known
+        )
+        self._folder.update(experiment=self._experiment)
 
     def _conclude(self, outcome: Outcome, state: State) -> Result:
         self._progress.phase("comparing")
@@ -152,6 +193,9 @@ class _Session:
             state=state,
             reason=outcome.reason,
             quality_note=self._folder.info.quality_note,
+            answers=self._folder.answers(),
+            divergence=divergence_of(self._experiment, self._folder),
+            traced=profile_findings(self._experiment, self._folder),
         )
         save(self._folder, result)
         return result

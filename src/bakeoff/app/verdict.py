@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
 from ..compare import compare_blocks, look
+from ..compare.quality import judge_quality, without_unmeasured
 from ..decide import decide
-from ..explain import one_switch_findings
-from ..model import BlockData, Experiment, Look, Result, Start
+from ..explain import one_switch_findings, task_time_findings
+from ..model import Answer, BlockData, Experiment, Finding, Look, QualityScore, Result, Start
 
 State = Literal["running", "complete", "interrupted", "failed"]
 
@@ -24,20 +25,56 @@ def conclude(
     state: State,
     reason: str | None = None,
     quality_note: str | None = None,
+    strata: Mapping[int, int] | None = None,
+    traced: Sequence[Finding] = (),
+    answers: Sequence[Answer] = (),
+    divergence: Sequence[QualityScore] = (),
 ) -> Result:
-    """The whole verdict from the raw data. Deterministic: the same data give the same result."""
+    """The whole verdict from the raw data. Deterministic: the same data give the same result.
+
+    strata: round → machine, where the blocks of several machines are merged. traced: findings of profiles. answers:
+    to quality tasks. divergence: rows of probabilities told along the base's answers.
+    """
     result = compare_blocks(
-        experiment, blocks, starts, run=run, state=state, stop_reason=reason, quality_note=quality_note
+        experiment,
+        blocks,
+        starts,
+        run=run,
+        state=state,
+        stop_reason=reason,
+        quality_note=quality_note,
+        strata=strata,
+        answers=answers,
     )
+    scores, flips = judge_quality(experiment, answers)
+    notes = without_unmeasured(result.quality, scores)
     return msgspec.structs.replace(
         result,
-        findings=one_switch_findings(experiment, blocks, result.comparisons),
-        decision=decide(experiment, (*result.comparisons, *result.resources), result.quality, result.warnings),
+        quality=notes,
+        scores=(*scores, *divergence),
+        flips=flips,
+        findings=(
+            *one_switch_findings(experiment, blocks, result.comparisons),
+            *task_time_findings(result.task_times),
+            *traced,
+        ),
+        decision=decide(
+            experiment,
+            (*result.comparisons, *result.resources),
+            notes,
+            result.warnings,
+            result.crossings,
+            scores,
+            result.task_times,
+        ),
     )
 
 
 class Judge:
-    """Looks at the data after every start group and says whether the question is answered."""
+    """Looks at the data after every start group and says whether the question is answered.
+
+    A run of a fixed number of pairs is not looked at before its end, not even for display.
+    """
 
     def __init__(
         self, experiment: Experiment, blocks: Callable[[], Sequence[BlockData]], starts: Callable[[], Sequence[Start]]
@@ -47,5 +84,7 @@ class Judge:
         self._starts = starts
 
     def __call__(self, rounds_done: int) -> Look:
+        if self._experiment.method == "fixed":
+            return Look()
         result = compare_blocks(self._experiment, self._blocks(), self._starts(), run="", state="running")
         return look(self._experiment, result, rounds_done)

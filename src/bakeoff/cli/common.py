@@ -8,12 +8,15 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import EXIT_GATE_FAILED, EXIT_INTERRUPTED, EXIT_INVALID, EXIT_OK, EXIT_UNDECIDED, UsageError
 from ..model import Experiment, Result
+
+if TYPE_CHECKING:
+    from ..compare.view_types import View
 
 
 def wants_color(stream: Any = None) -> bool:
@@ -61,28 +64,34 @@ def check_limits(fail_if: tuple[str, ...], fail_unless: tuple[str, ...], experim
             )
 
 
-def finish(
-    result: Result,
-    *,
-    as_json: bool,
-    full: bool,
-    fail_if: tuple[str, ...],
-    fail_unless: tuple[str, ...],
-    require_decision: bool,
-) -> int:
-    """Prints the verdict (stdout) and returns the exit code."""
-    from ..app.limits import failures, parse_limit
-    from ..app.recompute import describe, render
+def finish(result: Result, *, as_json: bool, full: bool, **limits: Any) -> int:
+    """Prints the verdict of a run (stdout) and returns the exit code. limits: as of `judged`."""
+    from ..app.recompute import describe
 
-    if as_json:
+    view = None
+    if not as_json:
+        view = dataclasses.replace(describe(result.run, result=result), run_path=shown_path(result.run))
+    show(result, view, full=full)
+    return judged(result, **limits)
+
+
+def show(result: Result, view: View | None, *, full: bool) -> None:
+    """Prints the verdict; without a view the result as JSON."""
+    from ..app.recompute import render
+
+    if view is None:
         from ..report import render_json
 
         click.echo(render_json(result).rstrip("\n"))
     else:
         width = min(shutil.get_terminal_size((100, 24)).columns, 120)
-        view = dataclasses.replace(describe(result.run, result=result), run_path=shown_path(result.run))
-        text = render(view, "terminal", color=wants_color(), width=width, full=full)
-        click.echo(text, nl=False)
+        click.echo(render(view, "terminal", color=wants_color(), width=width, full=full), nl=False)
+
+
+def judged(result: Result, *, fail_if: tuple[str, ...], fail_unless: tuple[str, ...], require_decision: bool) -> int:
+    """Says which limits fail (stderr) and returns the exit code."""
+    from ..app.limits import failures, parse_limit
+
     failed = failures(result, [parse_limit(t) for t in fail_if], [parse_limit(t) for t in fail_unless])
     for line in failed:
         click.echo(f"failed  {line}", err=True)

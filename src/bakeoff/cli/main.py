@@ -17,6 +17,7 @@ _VERBS = {
     "plan": ("plan", "Say what a run would do, and how long it may take."),
     "compare": ("compare", "Recompute the verdict of a run from its raw data."),
     "report": ("report", "Render a run's report: terminal, HTML, Markdown or JSON."),
+    "trace": ("trace", "Where the time of a profile went, and where two profiles differ."),
     "doctor": ("doctor", "Is this machine fit to measure?"),
     "mock": ("mock", "An OpenAI-compatible server with a known latency model."),
 }

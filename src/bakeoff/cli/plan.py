@@ -10,15 +10,19 @@ import click
 @click.command("plan")
 @click.argument("experiment", type=click.Path(path_type=Path))
 @click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
-              help="Where earlier runs lie: their times make the forecast.")  # fmt: skip
+              help="Where earlier runs lie: their times and noise make the forecast.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def command(experiment: Path, root: Path, as_json: bool) -> int:
-    """Check EXPERIMENT and say what a run would do, without starting anything."""
+    """Check EXPERIMENT and say what a run would do, without starting anything.
+
+    For every gate: the noise of a pair (of earlier runs on this machine with these engines, else assumed), the change
+    that the budget can detect, and how long it takes.
+    """
     from ..app import load_experiment
-    from ..app.foretell import foretell, plan_text
+    from ..app.foretell import plan, plan_text
 
     checked = load_experiment(experiment)
-    forecast = foretell(checked, root)
+    forecast = plan(checked, root)
     if as_json:
         import msgspec
 

@@ -12,6 +12,8 @@ from ..model import (
     Budget,
     Experiment,
     Load,
+    LoadKind,
+    Power,
     Problem,
     Prompts,
     Sampling,
@@ -21,11 +23,22 @@ from ..model import (
     Workload,
 )
 from .places import Ledger
+from .quality import build_quality
 from .references import check_references, has_reference
-from .rules import DEFAULT_GATES, RUNNING_ENGINE, absolute_path, all_running, check_rules, exists, prompts_source
+from .rules import DEFAULT_GATES, RUNNING_ENGINE, all_running, check_rules
+from .searching import build_search, fewest_of, limits_of, searched_kind
+from .traffic import (
+    LOADS,
+    MAX_RECORDED_TOKENS,
+    absolute_path,
+    default_cache,
+    exists,
+    prompts_source,
+    takes_recorded_lengths,
+)
 
 if TYPE_CHECKING:
-    from .schema import ExperimentFile, WorkloadSection
+    from .schema import ExperimentFile, LoadSection, WorkloadSection
 
 # The setting that holds a path, by engine; every other engine's is `model`.
 _PATH_KEYS = {RUNNING_ENGINE: "", "command": "cwd"}
@@ -128,7 +141,7 @@ def _experiment(
         variants=variants,
         workloads=tuple(_workload(name, entry, where) for name, entry in checked.workloads.items()),
         budget=Budget(
-            min_pairs=budget.pairs[0],
+            min_pairs=budget.pairs[1 if checked.method == "fixed" else 0],
             max_pairs=budget.pairs[1],
             seconds=budget.minutes,
             requests=budget.requests,
@@ -137,42 +150,70 @@ def _experiment(
         start_every=start_every,
         gates=tuple(gate.strip() for gate in checked.gates) if checked.gates is not None else DEFAULT_GATES,
         margin=checked.margin,
+        margins={name: float(margin) for name, margin in checked.margins.items()},
+        method=checked.method,
         confidence=checked.confidence,
         resident=checked.resident or ("all" if running else "one"),
         warmup=Warmup(
             min_requests=warmup.min_requests, max_requests=warmup.max_requests, max_seconds=warmup.max_seconds
         ),
+        quality=build_quality(checked.quality, where),
+        power=Power(idle=checked.energy.idle, busy=checked.energy.busy) if checked.energy else None,
+        page_cache=checked.page_cache,
+        profile=checked.profile,
         aa_pairs=checked.aa,
         seed=checked.seed,
     )
 
 
 def _workload(name: str, entry: WorkloadSection, where: Path) -> Workload:
-    prompts, load, block = entry.prompts, entry.load, entry.block
-    levels: Sequence[float] = load.concurrency if load.concurrency is not None else load.rate or ()
+    prompts, block, load = entry.prompts, entry.block, _load(entry.load)
     if block is not None:
         size = BlockSize(requests=block.requests, seconds=block.seconds)
     else:
         # Enough to fill every slot four times over, so that the steady part outweighs ramp and drain.
-        size = BlockSize(requests=max(16, 4 * max(load.concurrency or [1])))
+        slots = 4 * max(entry.load.concurrency or [1]) * prompts.turns
+        size = BlockSize(requests=max(16, slots, fewest_of(load)))
     return Workload(
         name=name,
-        prompts=Prompts(
-            source=prompts_source(prompts.model_dump()),
-            input_tokens=prompts.input_tokens,
-            path=str(absolute_path(prompts.path, where)) if prompts.path is not None else None,
-            seed=prompts.seed,
-        ),
-        output_tokens=entry.output_tokens or prompts.output_tokens or 1,
+        prompts=_prompts(entry, where),
+        output_tokens=entry.output_tokens or prompts.output_tokens or MAX_RECORDED_TOKENS,
         length=entry.length,
-        load=Load(
-            kind="closed" if load.concurrency is not None else "open",
-            levels=tuple(float(level) for level in levels),
-            arrivals=load.arrivals,
-        ),
+        load=load,
         block=size,
         sampling=Sampling(**entry.sampling.model_dump()),
         api=entry.api,
-        cache=entry.cache,
-        slo={str(name): float(limit) for name, limit in entry.slo.items()},
+        cache=entry.cache or default_cache(prompts.model_dump()),
+        slo=limits_of(entry.model_dump()),
+    )
+
+
+def _prompts(entry: WorkloadSection, where: Path) -> Prompts:
+    prompts = entry.prompts
+    return Prompts(
+        source=prompts_source(prompts.model_dump()),
+        input_tokens=prompts.input_tokens,
+        path=str(absolute_path(prompts.path, where)) if prompts.path is not None else None,
+        seed=prompts.seed,
+        shared_prefix=prompts.shared_prefix,
+        turns=prompts.turns,
+        think_s=prompts.think or 0.0,
+        history=prompts.history or "recorded",
+        sample=prompts.sample,
+        max_input_tokens=prompts.max_input_tokens,
+        overlong=prompts.overlong or "truncate",
+        recorded_lengths=takes_recorded_lengths(entry.model_dump()),
+    )
+
+
+def _load(load: LoadSection) -> Load:
+    name = next((name for name in LOADS if getattr(load, name) is not None), None)
+    kinds: dict[str, LoadKind] = {"concurrency": "closed", "rate": "open", "replay": "replay"}
+    return Load(
+        kind=kinds[name] if name else searched_kind(load.model_dump()),
+        levels=tuple(float(level) for level in getattr(load, name)) if name else (),
+        search=None if name else build_search(load.model_dump()),
+        arrivals=load.arrivals or ("poisson" if load.burstiness is None else "gamma"),
+        burstiness=load.burstiness or 1.0,
+        ramp_s=load.ramp or 0.0,
     )

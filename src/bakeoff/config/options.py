@@ -11,14 +11,13 @@ from typing import Any
 import msgspec
 
 from ..model import Experiment, Problem, Variant
+from ..web.address import is_socket
 from .build import EngineProblems, build_experiment
 from .places import Key, Ledger, Spot, shown
 from .references import has_reference
 from .rules import RUNNING_ENGINE
+from .traffic_options import TRAFFIC_PLACES, WORKLOAD, given, workload_of
 
-WORKLOAD = "main"  # the one workload's name, for gates and limits such as main.tpot_s
-DEFAULT_INPUT_TOKENS = 256
-DEFAULT_OUTPUT_TOKENS = 64
 # engine:value → the setting that takes the value.
 _VALUE_KEYS = {"openai": "url", "llamacpp": "model", "command": "command"}
 _ENGINE = re.compile(r"([a-z][a-z0-9_-]*):(?!//)(.+)", re.DOTALL)
@@ -29,7 +28,8 @@ _PRICE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*")
 class CliOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options as they were typed; None: not given.
 
-    base, candidates: a URL, a .gguf file, or engine:value. concurrency, rate: numbers with commas between.
+    base, candidates: a URL, a .gguf file, or engine:value. concurrency, rate, replay: numbers with commas between.
+    slo: "ttft=0.5,tpot=50ms". think, shared_prefix, attainment: as in a file, with their unit.
     headers: "Name: value". body: "key=JSON". price: "input/output" per million tokens in USD, or "free".
     gates: names with commas between, or several of them. minutes: a number, or a text with its unit.
     """
@@ -46,13 +46,25 @@ class CliOptions(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: str | None = None
     rate: str | None = None
     arrivals: str | None = None
+    burstiness: float | None = None
+    replay: str | None = None
+    sweep: str | None = None
+    find: str | None = None
+    slo: str | None = None
+    attainment: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     natural_length: bool = False
     prompts: str | None = None
+    source: str | None = None
+    shared_prefix: str | None = None
+    turns: int | None = None
+    think: str | None = None
+    cache: str | None = None
     pairs: str | None = None
     minutes: float | str | None = None
     block_requests: int | None = None
+    block_seconds: float | None = None
     margin: str | None = None
     gates: tuple[str, ...] | str | None = None
     starts: str | None = None
@@ -63,15 +75,7 @@ class _Options:
     """Places on a command line: the option that a key came from."""
 
     _OPTIONS: tuple[tuple[Key, str], ...] = (
-        (("workloads", WORKLOAD, "load", "concurrency"), "--concurrency"),
-        (("workloads", WORKLOAD, "load", "rate"), "--rate"),
-        (("workloads", WORKLOAD, "load", "arrivals"), "--arrivals"),
-        (("workloads", WORKLOAD, "load"), "--concurrency, --rate"),
-        (("workloads", WORKLOAD, "prompts", "input_tokens"), "--input-tokens"),
-        (("workloads", WORKLOAD, "prompts", "path"), "--prompts"),
-        (("workloads", WORKLOAD, "output_tokens"), "--output-tokens"),
-        (("workloads", WORKLOAD, "block"), "--block-requests"),
-        (("workloads", WORKLOAD, "api"), "--api"),
+        *TRAFFIC_PLACES,
         (("budget", "pairs"), "--pairs"),
         (("budget", "minutes"), "--minutes"),
         (("margin",), "--margin"),
@@ -119,9 +123,9 @@ def from_options(
     ledger = Ledger("the options", _Options())
     data: dict[str, Any] = {
         "variants": _variants(options, ledger),
-        "workloads": {WORKLOAD: _workload(options, ledger)},
-        "budget": _given(pairs=_pairs(options.pairs), minutes=options.minutes),
-        **_given(
+        "workloads": {WORKLOAD: workload_of(options, ledger)},
+        "budget": given(pairs=_pairs(options.pairs), minutes=options.minutes),
+        **given(
             margin=options.margin,
             gates=_gates(options.gates),
             starts=options.starts,
@@ -143,10 +147,6 @@ def from_options(
     )
 
 
-def _given(**values: Any) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}
-
-
 def _variants(options: CliOptions, ledger: Ledger) -> dict[str, Any]:
     if not options.base:
         ledger.add(("--base",), "is missing", "--base URL (or a .gguf file)")
@@ -161,7 +161,7 @@ def _variants(options: CliOptions, ledger: Ledger) -> dict[str, Any]:
         variant = _variant(name, text, ledger) if text else {}
         if variant.get("engine") == RUNNING_ENGINE:
             model = options.candidate_model if name != "base" and options.candidate_model else options.model
-            variant.update(_given(model=model), **shared)
+            variant.update(given(model=model), **shared)
         variants[name] = variant
     engines = {variant.get("engine") for variant in variants.values()}
     if RUNNING_ENGINE not in engines and None not in engines:
@@ -176,7 +176,7 @@ def _variants(options: CliOptions, ledger: Ledger) -> dict[str, Any]:
 
 def _variant(name: str, text: str, ledger: Ledger) -> dict[str, Any]:
     """The engine and its main setting. The text is never shown: a URL may carry a password."""
-    if text.startswith(("http://", "https://")):
+    if text.startswith(("http://", "https://")) or is_socket(text):
         return {"engine": RUNNING_ENGINE, "url": text}
     match = _ENGINE.fullmatch(text)
     if match and match[1] in _VALUE_KEYS:
@@ -250,38 +250,6 @@ def _price(text: str | None, ledger: Ledger) -> str | dict[str, Any] | None:
         ledger.add(("--price",), message, "--price 0.15/0.60")
         return None
     return {"input": float(match[1]), "output": float(match[2]), "currency": "USD"}
-
-
-def _workload(options: CliOptions, ledger: Ledger) -> dict[str, Any]:
-    prompts: dict[str, Any] = _given(path=options.prompts, input_tokens=options.input_tokens)
-    if not prompts:
-        prompts["input_tokens"] = DEFAULT_INPUT_TOKENS
-    load = _given(
-        concurrency=_levels("--concurrency", options.concurrency, ledger),
-        rate=_levels("--rate", options.rate, ledger),
-        arrivals=options.arrivals,
-    )
-    if options.concurrency is None and options.rate is None:
-        load["concurrency"] = 1
-    return {
-        "prompts": prompts,
-        "output_tokens": DEFAULT_OUTPUT_TOKENS if options.output_tokens is None else options.output_tokens,
-        "length": "natural" if options.natural_length else "fixed",
-        "load": load,
-        **_given(api=options.api),
-        **({} if options.block_requests is None else {"block": {"requests": options.block_requests}}),
-    }
-
-
-def _levels(option: str, text: str | None, ledger: Ledger) -> list[Any] | None:
-    """``1,4`` → [1, 4]; None where there is nothing to go on with (noted, unless not given)."""
-    if text is None:
-        return None
-    try:
-        return [int(part) if re.fullmatch(r"\s*[+-]?\d{1,9}\s*", part) else float(part) for part in text.split(",")]
-    except ValueError:
-        ledger.add((option,), f"must be numbers with commas between, not {shown(text)}", f"{option} 1,4")
-        return None
 
 
 def _pairs(text: str | None) -> Any:

@@ -18,6 +18,7 @@ MOST_PAIRS = 1000
 FEWEST_PAIRS = 2  # one pair has no spread, so no interval
 _PAIRS = re.compile(r"\s*(\d{1,9})\s*(?:\.\.|…)\s*(\d{1,9})\s*")
 _SPEND = re.compile(r"\s*(\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z]{3})\s*")
+_WATTS = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(k?W)?\s*")
 _STARTS = re.compile(r"\s*every\s+(?:(\d{1,6})\s+)?rounds?\s*")
 
 
@@ -98,6 +99,23 @@ def duration(value: Any, unit_s: float = 1.0, unit: str = "s") -> float:
     if not 0 < seconds <= 30 * 86400:
         raise ValueError(f"must be more than 0 and at most 30 days, not {shown(value)}")
     return seconds
+
+
+def watts(value: Any) -> float:
+    """``40 W``, ``1.2 kW`` or 40 → 40.0 [W]."""
+    match = _WATTS.fullmatch(value) if isinstance(value, str) else None
+    if match:
+        return float(match[1]) * (1000.0 if match[2] == "kW" else 1.0)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1e9:
+        return float(value)
+    raise ValueError(f"must be a power such as 40 W, not {shown(value)}")
+
+
+def pause(value: Any) -> float:
+    """As :func:`duration`, or 0 for none."""
+    if _quantity(value, parse_duration) == 0:
+        return 0.0
+    return duration(value)
 
 
 def _quantity(value: Any, parse: Callable[[str], float], scale: float = 1.0) -> float | None:

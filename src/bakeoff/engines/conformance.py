@@ -10,18 +10,16 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from ..errors import ServerDied
 from ..model import Endpoint, Engine, Server, Start, StartContext, Variant
-from .fetch import fetch
+from .fetch import fetch, way_to
 from .secrets import secrets_of
 
 _TOKENS = 4
@@ -127,18 +125,16 @@ def _check_endpoint(endpoint: Endpoint) -> None:
 
 def _stream(endpoint: Endpoint) -> Iterator[str]:
     """The data of each server-sent event of one short streamed completion."""
-    parts = urlsplit(endpoint.base_url)
-    make = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = make(parts.hostname or "", parts.port, timeout=endpoint.request_timeout_s)
+    way = way_to(f"{endpoint.base_url}/completions", endpoint.request_timeout_s)
     body = {"model": endpoint.model, "prompt": "one two three", "max_tokens": _TOKENS, "stream": True, "temperature": 0}
     if endpoint.capabilities.ignore_eos:
         body["ignore_eos"] = True
     if endpoint.capabilities.stream_usage:
         body["stream_options"] = {"include_usage": True}
-    headers = {"Content-Type": "application/json", **endpoint.headers}
+    headers = {**way.headers, "Content-Type": "application/json", **endpoint.headers}
     try:
-        connection.request("POST", f"{parts.path}/completions", json.dumps({**endpoint.body, **body}), headers)
-        response = connection.getresponse()
+        way.connection.request("POST", way.target, json.dumps({**endpoint.body, **body}), headers)
+        response = way.connection.getresponse()
         if response.status != 200:
             raise AssertionError(f"a completion answers HTTP {response.status}: {response.read(300)!r}")
         for _ in range(_LINES):
@@ -148,7 +144,7 @@ def _stream(endpoint: Endpoint) -> Iterator[str]:
             if line.startswith(b"data:"):
                 yield line[5:].strip().decode()
     finally:
-        connection.close()
+        way.connection.close()
 
 
 def _check_secrets(server: Server, secrets: frozenset[str]) -> None:

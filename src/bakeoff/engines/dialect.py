@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -24,6 +25,12 @@ _OWNERS: Mapping[str, Dialect] = {
 }
 _HONOURS_IGNORE_EOS = ("llamacpp", "vllm", "sglang", "bakeoff")
 _SERVES_ONE_MODEL_UNDER_ANY_NAME = ("llamacpp", "bakeoff")
+# Body fields that make each chunk carry its cumulative count of tokens. Of the OpenAI-like form, vLLM's.
+_CHUNK_COUNTS: dict[str, Any] = {"stream_options": {"continuous_usage_stats": True}}
+_CHUNK_TIMINGS: dict[str, Any] = {"timings_per_token": True}
+# Servers whose chunks hold several tokens in ordinary use: where drafts are accepted, or a reader falls behind.
+_MERGES_TOKENS = ("vllm", "sglang")
+_VLLM_COUNTS_SINCE = (0, 6)  # earlier ones may refuse a field that they do not know
 _SHOWN_MODELS = 8
 _PROBE_LIMIT = 1024 * 1024  # bytes; a model's chat template stands in llama.cpp's /props
 _FACTS_LIMIT = 200  # characters of a fact in the fingerprint
@@ -52,6 +59,7 @@ def reach(base_url: str, settings: EndpointSettings) -> tuple[Endpoint, Reached]
         metrics_path=_metrics(root, settings),
         cache_off={"cache_prompt": False} if dialect == "llamacpp" else {},
         stream_usage=settings.stream_usage,
+        chunk_counts=_chunk_counts(settings, dialect, version),
     )
     endpoint = Endpoint(
         base_url=base_url,
@@ -61,7 +69,10 @@ def reach(base_url: str, settings: EndpointSettings) -> tuple[Endpoint, Reached]
         capabilities=capabilities,
         connect_timeout_s=settings.connect_timeout_s,
         request_timeout_s=settings.request_timeout_s,
+        first_byte_timeout_s=settings.first_byte_timeout_s,
+        idle_timeout_s=settings.idle_timeout_s,
         requests_per_minute=settings.requests_per_minute,
+        profile=settings.profile,
     )
     facts = {"server": dialect, "model": model, **_facts(props, version, listed, model)}
     return endpoint, Reached(dialect=dialect, model=model, facts=facts, settings_in_force=in_force(props))
@@ -184,6 +195,25 @@ def _tokenizer(root: str, settings: EndpointSettings, model: str, dialect: Diale
             remedy="set `tokenizer: auto`, or `none` (prompt lengths are then estimated)",
         )
     return None
+
+
+def _chunk_counts(settings: EndpointSettings, dialect: Dialect, version: str | None) -> dict[str, Any]:
+    """What to ask for, so that a chunk of several tokens is known as one.
+
+    llama.cpp sends each token in a chunk of its own, and its counts come with eight times in every chunk, whose length
+    they multiply: only where they are asked for. It cannot be tried out: a first answer belongs to the cold start.
+    """
+    wanted = settings.chunk_counts
+    if wanted is None:
+        wanted = dialect in _MERGES_TOKENS and (dialect != "vllm" or _counts_since(version))
+    if not wanted:
+        return {}
+    return _CHUNK_TIMINGS if dialect == "llamacpp" else _CHUNK_COUNTS
+
+
+def _counts_since(version: str | None) -> bool:
+    found = re.match(r"(\d+)\.(\d+)", version or "")
+    return found is not None and (int(found[1]), int(found[2])) >= _VLLM_COUNTS_SINCE
 
 
 def _metrics(root: str, settings: EndpointSettings) -> str | None:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+from ..errors import EndpointError
+from ..model import ProfileHook
+from ..web.address import is_socket, socket_url, split_url
+from .declared import check_declared
 from .literals import literal_in_header, literals_in, only_references
 from .secrets import has_reference
 from .settings import SettingsReader
 
 _VERSION_SEGMENT = re.compile(r"v[0-9]+[a-z0-9]*\Z")
-_CALLS = re.compile(r"/(chat/completions|completions|models)/?\Z")
+_CALLS = re.compile(r"/(chat/completions|completions|responses|messages|models)/?\Z")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
-_OWN_FIELDS = ("model", "prompt", "messages", "stream", "stream_options", "max_tokens")
+_LIMIT_FIELDS = ("max_tokens", "max_output_tokens")
+_OWN_FIELDS = ("model", "prompt", "messages", "input", "system", "stream", "stream_options", *_LIMIT_FIELDS)
+_URL_FORMS = "a unix socket is written http+unix://%2Fpath%2Fto.sock/v1 or unix:///path/to.sock/v1"
 TOKENIZERS = ("auto", "llamacpp", "vllm", "none")
 
 
@@ -34,12 +41,15 @@ class EndpointSettings:
     requests_per_minute: float | None = None
     request_timeout_s: float = 600.0
     connect_timeout_s: float = 10.0
+    first_byte_timeout_s: float | None = None
+    idle_timeout_s: float | None = None
+    chunk_counts: bool | None = None  # None: where chunks may hold several tokens
+    profile: ProfileHook | None = None
 
 
 def read_endpoint(reader: SettingsReader) -> EndpointSettings:
     """Takes the endpoint's settings from a reader; problems are noted there."""
-    check_price(reader)
-    ignore_eos = reader.text("ignore_eos", "auto", ("auto", "true", "false"))
+    check_declared(reader)
     metrics_path = reader.text("metrics_path")
     if metrics_path is not None and not metrics_path.startswith("/"):
         reader.wrong(
@@ -57,12 +67,42 @@ def read_endpoint(reader: SettingsReader) -> EndpointSettings:
         body=read_body(reader),
         tokenizer=reader.text("tokenizer", "auto", TOKENIZERS) or "auto",
         metrics_path=metrics_path,
-        ignore_eos=None if ignore_eos == "auto" else ignore_eos == "true",
+        ignore_eos=_switch(reader, "ignore_eos"),
         stream_usage=reader.flag("stream_usage", True),
         requests_per_minute=reader.number("requests_per_minute", low=1e-3),
         request_timeout_s=reader.duration("request_timeout", 600.0),
         connect_timeout_s=reader.duration("connect_timeout", 10.0),
+        first_byte_timeout_s=reader.limit("first_byte_timeout"),
+        idle_timeout_s=reader.limit("idle_timeout"),
+        chunk_counts=_switch(reader, "chunk_counts"),
+        profile=_profile(reader),
     )
+
+
+def _switch(reader: SettingsReader, key: str) -> bool | None:
+    """``true``, ``false``, or None for ``auto``, the default."""
+    text = reader.text(key, "auto", ("auto", "true", "false"))
+    return None if text == "auto" else text == "true"
+
+
+def _profile(reader: SettingsReader) -> ProfileHook | None:
+    """``profile: {folder: DIR}``: where the server's profiler writes, and the paths that switch it on and off."""
+    if not reader.has("profile"):
+        reader.value("profile")  # a known key
+        return None
+    inner = reader.nested("profile")
+    inner.require("folder", "the folder that the server's profiler writes to, on this machine")
+    paths = {}
+    for key, usual in (("start", "/start_profile"), ("stop", "/stop_profile")):
+        paths[key] = inner.text(key, usual) or usual
+        if not paths[key].startswith("/"):
+            inner.wrong(key, f"must start with '/', not {inner.shown(key)}", f"for example: {usual}")
+    folder = inner.text("folder")
+    timeout_s = inner.duration("timeout", 600.0)
+    reader.problems.extend(inner.finish())
+    if folder is None:
+        return None
+    return ProfileHook(**paths, folder=os.path.abspath(os.path.expanduser(folder)), timeout_s=timeout_s)
 
 
 def _literal_secret(reader: SettingsReader, key: str, *inner: str) -> None:
@@ -116,7 +156,7 @@ def read_body(reader: SettingsReader) -> dict[str, Any]:
     body = reader.mapping("body")
     for name in body:
         # `max_tokens: null` leaves the field out, for APIs that call it `max_completion_tokens`.
-        if name in _OWN_FIELDS and not (name == "max_tokens" and body[name] is None):
+        if name in _OWN_FIELDS and not (name in _LIMIT_FIELDS and body[name] is None):
             reader.wrong(
                 "body", "is set by bakeoff itself in every request", "use the workload or the variant's `model`", name
             )
@@ -125,34 +165,14 @@ def read_body(reader: SettingsReader) -> dict[str, Any]:
     return body
 
 
-def check_price(reader: SettingsReader) -> None:
-    """Checks ``price: free`` or ``price: {input, output, currency}`` (per million tokens); the budget reads it."""
-    price = reader.value("price")
-    if price is None or price == "free":
-        return
-    if not isinstance(price, Mapping):
-        reader.wrong(
-            "price",
-            f"must be 'free' or prices per million tokens, not {reader.shown('price')}",
-            "price: {input: 0.15, output: 0.60, currency: USD}",
-        )
-        return
-    inner = reader.nested("price")
-    for key in ("input", "output"):
-        inner.require(key, "write the price of a million tokens")
-        inner.number(key)
-    currency = inner.text("currency", "USD")
-    if currency is not None and not re.fullmatch(r"[A-Z]{3}", currency):
-        inner.wrong("currency", f"must be a currency code, not {inner.shown('currency')}", "for example: USD, EUR")
-    reader.problems.extend(inner.finish())
-
-
 def read_url(reader: SettingsReader) -> str | None:
     """The base URL up to and including its version segment (``http://host:8000`` → ``…/v1``), or None if wrong."""
     reader.require("url", "for example: url: http://127.0.0.1:8000")
     text = reader.text("url")
     if text is None:
         return None
+    if is_socket(text):
+        return _socket(reader, text.strip())
     try:
         parts = urlsplit(text.strip())
         port = parts.port
@@ -164,7 +184,9 @@ def read_url(reader: SettingsReader) -> str | None:
         reader.wrong("url", "holds a user name or password", "leave it out and use `headers` with a ${VAR}")
         return None
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        reader.wrong("url", f"must start with http:// or https:// and name a host, not {reader.shown('url')}")
+        reader.wrong(
+            "url", f"must start with http:// or https:// and name a host, not {reader.shown('url')}", _URL_FORMS
+        )
         return None
     if parts.query or parts.fragment:
         reader.wrong("url", "must not have a query or a fragment", "send keys as `headers` and options as `body`")
@@ -175,11 +197,26 @@ def read_url(reader: SettingsReader) -> str | None:
     return _normal(parts)
 
 
+def _socket(reader: SettingsReader, text: str) -> str | None:
+    try:
+        origin, path = split_url(text)
+    except EndpointError as error:
+        reader.wrong("url", error.message, error.remedy or "")
+        return None
+    if "?" in path or "#" in text:
+        reader.wrong("url", "must not have a query or a fragment", "send keys as `headers` and options as `body`")
+        return None
+    return socket_url(origin.unix or "", _base_path(path))
+
+
 def _normal(parts: SplitResult) -> str:
-    path = _CALLS.sub("", parts.path).rstrip("/")
-    if not any(_VERSION_SEGMENT.match(segment) for segment in path.split("/")):
-        path += "/v1"
-    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+    return urlunsplit((parts.scheme, parts.netloc, _base_path(parts.path), "", ""))
+
+
+def _base_path(path: str) -> str:
+    """The path of the base URL, whichever call below it was named."""
+    path = _CALLS.sub("", path).rstrip("/")
+    return path if any(_VERSION_SEGMENT.match(segment) for segment in path.split("/")) else f"{path}/v1"
 
 
 def server_root(base_url: str) -> str:
@@ -189,7 +226,9 @@ def server_root(base_url: str) -> str:
 
 
 def is_local(base_url: str) -> bool:
-    """Whether the URL names this machine by its loopback address."""
+    """Whether the URL names this machine: by its loopback address, or by a unix socket."""
+    if is_socket(base_url):
+        return True
     host = urlsplit(base_url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -26,10 +26,12 @@ import msgspec
 from ..errors import EngineError, EngineMissing
 from ..model import Capabilities, Endpoint, Problem, StartContext, Variant
 from .cores import available_cores
+from .declared import check_declared
 from .dialect import in_force, read_props
-from .endpoint import EndpointSettings, check_price, read_body
+from .endpoint import EndpointSettings, read_body
 from .files import page_cache, sha256_of
 from .launched import Facts, LaunchedServer, LaunchPlan, launch
+from .pagecache import settle
 from .probe import Readiness, free_port
 from .process import ProcessSpec
 from .secrets import Redactor, secrets_of
@@ -124,6 +126,8 @@ class LlamaRecipe:
     llama: LlamaSettings
     body: Mapping[str, Any] = field(default_factory=dict, repr=False)
     request_timeout_s: float = 600.0
+    first_byte_timeout_s: float | None = None
+    idle_timeout_s: float | None = None
     ready_timeout_s: float = 600.0
     stop_timeout_s: float = 10.0
 
@@ -160,10 +164,12 @@ def read_llamacpp(
         "chat_template": reader.text("chat_template"),
         "seed": reader.integer("seed", low=0, high=2**32 - 2),
     }
-    check_price(reader)
+    check_declared(reader)
     rest: dict[str, Any] = {
         "body": read_body(reader),
         "request_timeout_s": reader.duration("request_timeout", 600.0),
+        "first_byte_timeout_s": reader.limit("first_byte_timeout"),
+        "idle_timeout_s": reader.limit("idle_timeout"),
         "ready_timeout_s": reader.duration("ready_timeout", 600.0),
         "stop_timeout_s": reader.duration("stop_timeout", 10.0, high=600.0),
     }
@@ -208,7 +214,7 @@ def library_facts() -> dict[str, str]:
 
 
 class LlamaCppEngine:
-    """Settings: see :class:`LlamaSettings`; kv_type sets k_type and v_type; body, price and time-outs besides."""
+    """Settings: see :class:`LlamaSettings`; kv_type sets k_type and v_type; body, price, energy, time-outs."""
 
     name = "llamacpp"
 
@@ -228,6 +234,7 @@ class LlamaCppEngine:
         llama, port = recipe.llama, context.port or free_port(_HOST)
         # Hashing reads the whole file and asking the library takes a process: both before the timed start.
         facts = _fingerprint(llama)
+        settle(Path(llama.model), context.page_cache)
         child = Path(__file__).with_name("servers") / "llamacpp.py"
         wanted = json.dumps({**msgspec.to_builtins(llama), "port": port})
 
@@ -263,6 +270,8 @@ def _endpoint(recipe: LlamaRecipe, port: int) -> Endpoint:
             ignore_eos=True, tokenizer="llamacpp", metrics_path="/metrics", cache_off={"cache_prompt": False}
         ),
         request_timeout_s=recipe.request_timeout_s,
+        first_byte_timeout_s=recipe.first_byte_timeout_s,
+        idle_timeout_s=recipe.idle_timeout_s,
     )
 
 

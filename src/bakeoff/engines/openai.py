@@ -29,6 +29,8 @@ def _read(
     pid = reader.integer("pid", low=1)
     if pid is not None and url is not None and not is_local(url):
         reader.wrong("pid", "names a process of this machine, but `url` is on another one", "leave `pid` out")
+    if endpoint.profile is not None and url is not None and not is_local(url):
+        reader.wrong("profile", "names a folder of this machine, but `url` is on another one", "leave `profile` out")
     return url or "", endpoint, pid, reader.finish()
 
 
@@ -71,7 +73,7 @@ class ReachedServer:
 
 
 class OpenAIEngine:
-    """Settings: url, model, api_key, headers, body, tokenizer, metrics_path, ignore_eos, price, pid, time-outs."""
+    """Settings: url, model, api_key, headers, body, tokenizer, metrics_path, price, pid, profile…"""
 
     name = "openai"
 

@@ -152,6 +152,11 @@ class SettingsReader:
             return default
         return float(value)
 
+    def limit(self, key: str) -> float | None:
+        """A duration as above, or None for no limit."""
+        seconds = self.duration(key, math.inf)
+        return None if math.isinf(seconds) else seconds
+
     def mapping(self, key: str) -> dict[str, Any]:
         """A mapping (name: value) with resolved values."""
         value = self.value(key)

@@ -6,6 +6,7 @@ resolves it from the environment at the moment of use. So a saved experiment can
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import msgspec
@@ -19,22 +20,58 @@ PromptSource = Literal["synthetic", "jsonl", "sharegpt", "azure", "mooncake"]
 CachePolicy = Literal["unique", "shared", "declared"]
 Method = Literal["anytime", "fixed"]
 LengthMode = Literal["fixed", "natural"]
+PageCache = Literal["as found", "warm", "cold", "alternate"]
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
-    """What a variant's tokens cost, per million input and output tokens."""
+    """What a variant costs: its tokens, per million input and output tokens; its machine, per hour; or both."""
 
     input: float = 0.0
     output: float = 0.0
     currency: str = "USD"
+    hour: float = 0.0  # of the machine, busy or not
 
     @property
     def free(self) -> bool:
-        return self.input == 0 and self.output == 0
+        return self.input == 0 and self.output == 0 and self.hour == 0
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
-        """Cost of so many tokens, in `currency`."""
+        """Cost of so many tokens, in `currency`, the hours of a machine aside."""
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+class Power(msgspec.Struct, frozen=True, kw_only=True):
+    """A declared model of a machine's power [W]: idle, and with all of it at work. Linear in between."""
+
+    idle: float
+    busy: float
+
+    def at(self, utilisation: float) -> float:
+        """Watts at a utilisation of 0..1."""
+        return self.idle + (self.busy - self.idle) * min(1.0, max(0.0, utilisation))
+
+
+def _watts(value: Any) -> float:
+    """``40``, ``"40 W"``, ``"1.2 kW"`` → W. Settings were checked before; what is no power reads as NaN."""
+    if isinstance(value, str):
+        number, _, unit = value.strip().partition(" ")
+        for suffix in ("kW", "W"):
+            if number.endswith(suffix):
+                number, unit = number.removesuffix(suffix), suffix
+                break
+        try:
+            return float(number) * (1000.0 if unit.strip() == "kW" else 1.0)
+        except ValueError:
+            return math.nan
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _money(value: Any) -> tuple[float, str]:
+    """``2.5``, ``"2.5 USD"`` → (amount, currency)."""
+    if not isinstance(value, str):
+        return float(value), "USD"
+    amount, currency = value.strip()[:-3], value.strip()[-3:]
+    return float(amount), currency
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,11 +89,21 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
             return None
         if not isinstance(value, dict):
             return Price()
+        hour, currency = _money(value.get("hour", 0.0))
         return Price(
             input=float(value.get("input", 0.0)),
             output=float(value.get("output", 0.0)),
-            currency=str(value.get("currency", "USD")),
+            currency=str(value.get("currency", currency)),
+            hour=hour,
         )
+
+    @property
+    def power(self) -> Power | None:
+        """The declared power model of this variant; None where it has none of its own."""
+        value = self.settings.get("energy")
+        if not isinstance(value, dict):
+            return None
+        return Power(idle=_watts(value.get("idle", 0.0)), busy=_watts(value.get("busy", 0.0)))
 
 
 class Prompts(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +125,7 @@ class Prompts(msgspec.Struct, frozen=True, kw_only=True):
     sample: int | None = None  # draw that many entries of the file by seed; None: all
     max_input_tokens: int | None = None  # limit of a prompt [tokens]
     overlong: Literal["truncate", "skip"] = "truncate"  # what happens to a prompt beyond that limit
+    recorded_lengths: bool = False  # each answer is as long as the recorded one; `output_tokens` is then the limit
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,8 +252,15 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     resident: Literal["one", "all"] = "one"
     warmup: Warmup = Warmup()
     quality: Quality | None = None  # None: nothing is asked about quality
+    profile: bool = False  # a short profiled pass of each variant after the measuring
     aa_pairs: int = 2  # base-against-base pairs, a smoke test of the bench; 0 = none
     seed: int = 0
+    power: Power | None = None  # of every variant that declares none of its own
+    page_cache: PageCache = "as found"  # how each start finds model files: alternate is cold in every other group
+
+    def power_of(self, variant: str) -> Power | None:
+        """The declared power model that holds for a variant."""
+        return self.variant(variant).power or self.power
 
     @property
     def base(self) -> Variant:

@@ -61,6 +61,7 @@ class RequestRecord(msgspec.Struct, kw_only=True):
     text: str = ""
     reasoning: str = ""
     server_timings: dict[str, float] = {}  # what the server says of itself (llama.cpp `timings`)
+    oddities: dict[str, int] = {}  # what was odd in the stream without being a failure, and how often
 
 
 class Sample(msgspec.Struct, kw_only=True):
@@ -89,6 +90,15 @@ class Sample(msgspec.Struct, kw_only=True):
     gpu_power_w: float | None = None
     gpu_clock_mhz: float | None = None
     gpu_temperature_c: float | None = None
+    # energy counters since some moment [J] (zeus: RAPL, NVML, …), the whole machine's
+    energy_cpu_j: float | None = None
+    energy_dram_j: float | None = None
+    energy_gpu_j: float | None = None
+    energy_soc_j: float | None = None
+    # what the server says of itself, in the one sample that follows each reading
+    server_running: float | None = None  # requests in work
+    server_waiting: float | None = None  # requests in its queue
+    server_kv_use: float | None = None  # share of the KV cache in use, 0..1
 
 
 #: Share of the machine taken by others that moves an embedded engine by about 3 %.
@@ -150,8 +160,13 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     nonce: str | None = None
     cache_hit_tokens: int | None = None  # server counters, difference over the block
     cache_query_tokens: int | None = None
-    counters: dict[str, float] = {}  # of the server's metrics: differences over the block, or means of its gauges
-    energy_j: float | None = None  # measured at the GPUs, gross, over the block; None where nothing measures it
+    # of the server's metrics, by canonical name: differences over the block (`x_s`: seconds, summed over requests),
+    # means of the gauges `running` and `waiting`, the peak of `kv_use`; `restarts` alone: its counters began anew
+    counters: dict[str, float] = {}
+    energy_j: float | None = None  # measured, gross, over `window_ns`; None where nothing measures it
+    energy_by: dict[str, float] = {}  # the same by device: cpu, dram, gpu, soc [J]
+    idle_w: float | None = None  # power of the same devices before the first server was started [W]
+    memory: dict[str, float] = {}  # medians over the block [bytes]: anon, mapped, gpu
     health: Health = Health()
     notes: tuple[str, ...] = ()
 
@@ -178,6 +193,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     forced_stop: bool = False
     log: str | None = None  # path relative to the run folder
     page_cache: Literal["warm", "cold", "unknown"] = "unknown"
+    memory_parts: dict[str, float] = {}  # as its log tells them [bytes]: ``weights``, ``kv cache``, ``compute``, …
+    memory_on_device: bool = False  # those parts lie in a device's memory
     effective_config: dict[str, Any] = {}
 
 
@@ -186,3 +203,16 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
     machine: dict[str, str] = {}
     variants: dict[str, dict[str, str]] = {}
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """A short profiled pass of one variant, outside the measured blocks."""
+
+    variant: str
+    workload: str
+    load: dict[str, float] = {}
+    source: Literal["profiler", "timings"] | None = None  # its own profiler, or the times it told with each answer
+    files: tuple[str, ...] = ()  # relative to the run folder
+    requests: int = 0
+    output_tokens: int | None = None  # of all its requests; None: not known of each
+    problem: str | None = None  # why there is no trace

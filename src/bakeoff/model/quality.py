@@ -9,6 +9,9 @@ import msgspec
 Scorer = Literal["exact", "normalised", "numeric", "regex", "choice", "function", "task"]
 TaskSource = Literal["reasoning-gym", "jsonl", "lm-eval"]
 AnswerStatus = Literal["scored", "cut", "failed", "ungradable"]
+# score: it counts. again: the base asked a second time, on a start of its own, for its own flip floor. consistency: the
+# same prompt once more at temperature 0.
+Purpose = Literal["score", "again", "consistency"]
 
 
 class QualityTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +31,7 @@ class QualityTask(msgspec.Struct, frozen=True, kw_only=True):
     scorer: Scorer = "normalised"  # task: the one that the source brings along
     pattern: str | None = None  # scorer regex: its first group (or the whole match) is the answer given
     function: str | None = None  # scorer function: ``module:function(answer, item) -> float`` in the user's own code
+    stop: tuple[str, ...] = ()  # texts that end an answer
     max_tokens: int = 512
     template: Literal["chat", "plain"] = "plain"  # chat: the server's chat template; plain: the text as it is
     temperature: float = 0.0
@@ -67,12 +71,14 @@ class Answer(msgspec.Struct, kw_only=True):
 
     task: str
     item: str  # the same name for the same question in every variant
-    group: str = ""  # items of one group resemble each other (one passage, one generator): a cluster
+    group: str = ""  # items of one group resemble each other (one passage, one generator)
     variant: str
+    purpose: Purpose = "score"
     repeat: int = 0
     prompt: str = ""
     expected: str = ""
     text: str = ""
+    given: str = ""  # the answer that the scorer read out of the text
     reasoning: str = ""
     score: float | None = None  # 0..1
     status: AnswerStatus = "scored"
@@ -100,3 +106,28 @@ class Distribution(msgspec.Struct, kw_only=True):
     ids: list[int] = []  # the likeliest tokens, in falling order
     logprobs: list[float] = []
     rest: float = 0.0  # probability of all tokens that are not listed; 0: the list is complete
+
+
+class ForcedText(msgspec.Struct, kw_only=True):
+    """One of the base's own greedy answers, along which all variants tell their probabilities."""
+
+    prompt: str  # text, or messages as JSON
+    chat: bool = False  # the prompt is messages
+    before: list[int]  # tokens of the prompt as the base reads it
+    tokens: list[int]  # of the answer as it was generated, the token that ended it included
+    text: str = ""
+    read: list[int] = []  # tokens of `text` as the base's tokenizer reads it
+
+
+class DivergencePass(msgspec.Struct, frozen=True, kw_only=True):
+    """One walk of one variant along the texts. The base walks twice: against itself it must not differ."""
+
+    variant: str
+    repeat: int = 0  # 1: the base's second walk, on a start of its own
+    told_by: str = ""  # how the server told its probabilities
+    top: int | None = None  # tokens asked for at each position
+    texts: int = 0
+    start_id: int = -1
+    part: str | None = None  # file of the distributions, relative to the run folder; None: there are none
+    problem: str | None = None  # why there are none
+    remedy: str | None = None

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from .estimate import Better, Interval
-from .price_of_speed import Flip, QualityScore, TaskTime
+from .price_of_speed import BreakEven, EnergyUse, Flip, MemoryUse, QualityScore, StartUp, TaskTime
 
 Outcome = Literal[
     "faster",
@@ -56,6 +56,53 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     pairs_needed: int | None = None  # more pairs that an inconclusive row still needs (estimate)
     minimum_detectable: float | None = None  # relative effect that these pairs could show
     method: str = ""
+    p_value: float | None = None  # of no difference, not corrected for the number of rows
+    spread: float | None = None  # standard deviation of the replicates' log ratios, inside each stratum
+    seconds_needed: float | None = None  # time that `pairs_needed` more pairs would take [s]
+
+
+class Crossing(msgspec.Struct, frozen=True, kw_only=True):
+    """Where along an axis the candidate's ratio to the base crosses 1, or that it does not in the range measured.
+
+    `crosses`: at `at`, the candidate being the better one below it (`better_below` True) or above it. `none`: it is
+    better (`better_below` True) or worse all over the range. `unresolved`: the pairs do not tell.
+    """
+
+    candidate: str
+    axis: Literal["concurrency", "rate", "replay", "input_tokens", "output_tokens"]
+    workloads: tuple[str, ...]  # one for an axis of load; those that differ along the axis else
+    load: dict[str, float] = {}  # what was the same, where the axis is a length
+    metric: str
+    statistic: str
+    levels: tuple[float, ...]  # measured, rising
+    status: Literal["crosses", "none", "unresolved"]
+    at: Interval = Interval(point=None)  # in the unit of the axis
+    better_below: bool | None = None
+    confidence: float = 0.95
+
+
+class Edge(msgspec.Struct, frozen=True, kw_only=True):
+    """How much load a candidate bears, against the base, in a workload whose levels were searched.
+
+    `rate held`: the highest rate at which `attainment` of the requests meet the workload's limits, by interpolation
+    between the levels of each round. `peak throughput`: the highest throughput of any level of each round.
+    A bound is None where the levels do not reach it: even the highest level held in some round, or the lowest did not.
+    """
+
+    candidate: str
+    workload: str
+    kind: Literal["rate held", "peak throughput"]
+    unit: str  # of base and value
+    axis: Literal["concurrency", "rate"]
+    levels: tuple[float, ...]
+    attainment: float | None = None
+    base: Interval
+    value: Interval
+    ratio: Ratio
+    outcome: Outcome
+    rounds: int
+    reason: str | None = None  # why it is not decided, or not valid
+    method: str = ""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +112,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     title: str
     share: Interval | None = None
-    status: Literal["confirmed", "suspected", "refuted", "cannot attribute"] = "suspected"
+    # measured: an exact split of what was measured; nothing was flipped, and nothing is left unexplained
+    status: Literal["confirmed", "measured", "suspected", "refuted", "cannot attribute"] = "suspected"
     evidence: tuple[str, ...] = ()
     fix: str | None = None
     workload: str | None = None
@@ -121,3 +169,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     decision: Decision = Decision(ship=None)
     warnings: tuple[Caution, ...] = ()
+    crossings: tuple[Crossing, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    memory: tuple[MemoryUse, ...] = ()
+    startups: tuple[StartUp, ...] = ()
+    energy: tuple[EnergyUse, ...] = ()
+    break_evens: tuple[BreakEven, ...] = ()

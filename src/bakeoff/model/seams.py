@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -25,6 +25,19 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     metrics_path: str | None = None  # Prometheus text, for example "/metrics"
     cache_off: dict[str, Any] = {}  # body fields that switch prefix caching off for one request
     stream_usage: bool = True  # accepts stream_options.include_usage
+    # Body fields that make every chunk carry its cumulative token count, for example vLLM's
+    # {"stream_options": {"continuous_usage_stats": True}}
+    chunk_counts: dict[str, Any] = {}
+
+
+class ProfileHook(msgspec.Struct, frozen=True, kw_only=True):
+    """How the server behind an endpoint is told to profile itself: POST `start` and `stop` (paths on its root); it then
+    writes its traces into `folder`, a folder of this machine."""
+
+    start: str = "/start_profile"
+    stop: str = "/stop_profile"
+    folder: str
+    timeout_s: float = 600.0  # a profiler may write for minutes before `stop` answers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +51,11 @@ class Endpoint:
     capabilities: Capabilities = Capabilities()
     connect_timeout_s: float = 10.0
     request_timeout_s: float = 600.0
+    first_byte_timeout_s: float | None = None  # from sending to the first byte of an answer; None: no limit of its own
+    idle_timeout_s: float | None = None  # between two reads of an answer
     requests_per_minute: float | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)  # what no text quoted from the server may show
+    profile: ProfileHook | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +69,7 @@ class StartContext:
     log_name: str | None = None  # path relative to the run folder
     port: int | None = None
     on_phase: Callable[[str], None] = lambda _phase: None  # progress: "spawned", "port", "ready"
+    page_cache: Literal["as found", "warm", "cold"] = "as found"  # of model files, just before the process begins
 
 
 class Server(Protocol):

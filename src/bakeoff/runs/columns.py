@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Columns = dict[str, NDArray[np.generic]]
 
-Kind = Literal["stamp", "int", "float", "bool", "text", "ints", "bools", "json"]
+Kind = Literal["stamp", "int", "float", "bool", "text", "ints", "bools", "floats", "json"]
 
 
 def kinds(struct: type[msgspec.Struct]) -> dict[str, Kind]:
@@ -38,7 +38,8 @@ def _kind(field: str, hint: Any) -> Kind:
     if plain is str or get_origin(plain) is Literal:
         return "text"
     if get_origin(plain) is list:
-        return "bools" if get_args(plain)[0] is bool else "ints"
+        kind: dict[type, Kind] = {bool: "bools", float: "floats"}
+        return kind.get(get_args(plain)[0], "ints")
     if get_origin(plain) is dict:
         return "json"
     raise TypeError(f"no column kind for {field}: {hint}")

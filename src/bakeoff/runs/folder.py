@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..errors import RunFolderError
-from ..model import SCHEMA, Block, BlockData, Experiment, RequestRecord, Result, Sample, Start
+from ..model import SCHEMA, Answer, Block, BlockData, Experiment, RequestRecord, Result, Sample, Start
 from . import atomic, parts
+from .answers import read_answers, write_answers
 from .columns import from_table
 from .documents import read_document, write_document
 from .info import RUN_SCHEMA, RunInfo, new_id, slug, stamp_of
@@ -120,7 +121,7 @@ class RunFolder:
         """Holds the run for writing, alone, and clears what an interrupted write left. Raises RunFolderError."""
         with alone(self._path):
             with contextlib.suppress(OSError):  # what reads and writes there tells it better
-                for folder in (self._path, self._path / "requests", self._path / "telemetry"):
+                for folder in (self._path, *(self._path / name for name in ("requests", "telemetry", "quality"))):
                     atomic.remove_temporaries(folder)
             self._starts = None  # another process may have added some since this folder was opened
             self._info = read_document(self._path / "run.json", RunInfo, RUN_SCHEMA)
@@ -152,6 +153,11 @@ class RunFolder:
         with self._disk(self._starts_path):
             parts.write_starts(self._starts_path, [known[key] for key in sorted(known)])
         self._starts = known
+
+    def write_answers(self, answers: Sequence[Answer]) -> None:
+        """Writes the answers of one visit, whole or not at all. Raises RunFolderError."""
+        with self._disk(self._path / "quality"):
+            write_answers(self._path, answers)
 
     def log_path(self, start_id: int, variant: str) -> tuple[Path, str]:
         """(absolute path, path relative to the run folder) of a start's log."""
@@ -199,6 +205,15 @@ class RunFolder:
     def all_samples(self, *, skip_broken: bool = False) -> dict[int, list[Sample]]:
         """The telemetry of every block, by block id. As `blocks` for broken files."""
         return dict(self._each(lambda path: (int(path.stem), self.samples(int(path.stem))), skip_broken))
+
+    def answers(self, *, skip_broken: bool = False) -> list[Answer]:
+        """Answers to quality tasks, in the order of time. As `blocks` for broken files."""
+        skipped: list[str] = []
+        found = read_answers(
+            self._path, (lambda p, e: skipped.append(f"{p.name}: {e.message}")) if skip_broken else None
+        )
+        self._skipped = [f"quality/{text}" for text in skipped]
+        return found
 
     def starts(self) -> list[Start]:
         """All starts, by id. Raises RunFolderError."""

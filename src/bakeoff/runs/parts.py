@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..errors import RunFolderError
-from ..model import Block, RequestRecord, Sample, Start
+from ..model import Answer, Block, Distribution, RequestRecord, Sample, Start
 from . import atomic
 from .columns import Kind, kinds
 from .info import RUN_SCHEMA
@@ -44,6 +44,16 @@ def write_starts(path: Path, starts: Sequence[Start]) -> None:
     _write(path, Start, starts, {})
 
 
+def write_answers(path: Path, answers: Sequence[Answer]) -> None:
+    """Writes answers to quality tasks. Raises OSError."""
+    _write(path, Answer, answers, {})
+
+
+def write_distributions(path: Path, rows: Sequence[Distribution]) -> None:
+    """Writes one walk along the texts of a divergence. Raises OSError."""
+    _write(path, Distribution, rows, {})
+
+
 def _write(path: Path, struct: type[msgspec.Struct], rows: Sequence[Any], metadata: dict[bytes, bytes]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -72,6 +82,7 @@ def _arrow_type(kind: Kind) -> Any:
         "text": pa.string(),
         "ints": pa.list_(pa.int64()),
         "bools": pa.list_(pa.bool_()),
+        "floats": pa.list_(pa.float64()),
         "json": pa.string(),
     }[kind]
 

@@ -7,12 +7,18 @@ the interpreter's and llama.cpp's alone. ``/health`` answers 503 while the model
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import json
 import os
 import signal
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+_VERBOSITY_OF_LOADING = 4
 
 _FLASH = {
     "auto": "LLAMA_FLASH_ATTN_TYPE_AUTO",
@@ -31,6 +37,17 @@ def _put(params: Any, name: str, value: Any) -> None:
     if not hasattr(params, name):
         raise SystemExit(f"[bakeoff] this version of xllamacpp has no parameter {name!r}; install a newer one")
     setattr(params, name, value)
+
+
+def _log_threshold() -> Callable[[int], object] | None:
+    """Sets how much llama.cpp logs; None where this build of the library does not let us."""
+    import xllamacpp
+
+    folder = Path(xllamacpp.__file__).parent
+    for path in sorted(folder.glob("xllamacpp*.so")):
+        with contextlib.suppress(OSError, AttributeError):
+            return ctypes.CDLL(str(path))._Z30common_log_set_verbosity_tholdi  # C++: common_log_set_verbosity_thold
+    return None
 
 
 def build_params(settings: dict[str, Any]) -> Any:
@@ -97,6 +114,10 @@ def main() -> None:
         raise SystemExit(f"[bakeoff] xllamacpp cannot be imported: {error}") from None
     import xllamacpp
 
+    # What memory the model, its cache and its buffers take is told at a level that is too much while it answers.
+    threshold, usual = _log_threshold(), params.verbosity
+    if threshold is not None:
+        params.verbosity = max(usual, _VERBOSITY_OF_LOADING)
     _say(f"library loaded after {time.monotonic() - began:.3f} s (xllamacpp {xllamacpp.__version__})")
     try:
         server = xllamacpp.Server(params)
@@ -104,6 +125,8 @@ def main() -> None:
         _say(f"the server did not start: {error}")
         sys.stdout.flush()
         os._exit(1)
+    if threshold is not None:
+        threshold(usual)
     _say(f"model ready after {time.monotonic() - began:.3f} s at {server.listening_address}")
     while True:
         signal.pause()

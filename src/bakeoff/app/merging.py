@@ -1,0 +1,94 @@
+"""One verdict from several runs of an experiment. Their folders are read, never written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ..compare.merge import Merged, Part, merge
+from ..compare.view import Material, View, build_view
+from ..errors import UsageError
+from ..model import Answer, Caution, Result
+from ..runs import RunFolder
+from .divergence import divergence_of
+from .verdict import conclude
+
+
+def compare_runs(paths: Sequence[str | Path], *, merge_anyway: bool = False) -> tuple[Result, View]:
+    """(verdict, view) of several runs together, in the order in which they were measured.
+
+    merge_anyway: also where environments differ; each then counts as a machine of its own. Raises UsageError with one
+    line for each entry that differs, and for a run named twice; RunFolderError.
+    """
+    folders = sorted((RunFolder.open(Path(path)) for path in paths), key=lambda folder: folder.info.created)
+    names = [folder.path.name for folder in folders]
+    if len({folder.info.id for folder in folders}) < len(folders):
+        raise UsageError("a run is named twice", where=", ".join(names), remedy="name each run once")
+    parts = [
+        Part(
+            name=folder.path.name,
+            experiment=folder.info.experiment,
+            environment=folder.info.environment,
+            blocks=folder.blocks(skip_broken=True),
+            starts=folder.starts(),
+        )
+        for folder in folders
+    ]
+    merged = merge(parts, anyway=merge_anyway)
+    result = conclude(
+        merged.experiment,
+        merged.blocks,
+        merged.starts,
+        run=" + ".join(names),
+        state="complete",
+        reason=f"{len(parts)} runs merged",
+        quality_note=next((f.info.quality_note for f in folders if f.info.quality_note), None),
+        strata=merged.strata,
+        answers=_answers(folders),
+        # Probabilities hang on no clock and no load: those of one run say as much as those of several.
+        divergence=next((rows for f in folders if (rows := divergence_of(merged.experiment, f))), ()),
+    )
+    result = msgspec.structs.replace(result, warnings=(*result.warnings, *_told(merged, folders)))
+    material = Material(blocks=merged.blocks, starts=merged.starts, one_clock=False)
+    return result, build_view(result, merged.experiment, material)
+
+
+def _answers(folders: Sequence[RunFolder]) -> list[Answer]:
+    """The answers of all runs; what one run asked, the next one asked again, so that they are repeats."""
+    return [
+        msgspec.structs.replace(answer, repeat=answer.repeat + _MOST_REPEATS * number)
+        for number, folder in enumerate(folders)
+        for answer in folder.answers(skip_broken=True)
+    ]
+
+
+_MOST_REPEATS = 1000  # of one run
+
+
+def _told(merged: Merged, folders: Sequence[RunFolder]) -> list[Caution]:
+    parts = [
+        f"{folder.path.name} ({rounds} rounds" + (f", {folder.info.state})" if folder.info.state != "complete" else ")")
+        for folder, rounds in zip(folders, merged.rounds, strict=True)
+    ]
+    found = [
+        Caution(
+            code="merged",
+            message=f"one verdict from {len(folders)} runs: {', '.join(parts)}",
+            remedy="`bakeoff compare RUN` gives that of one",
+            severity="note",
+        )
+    ]
+    if merged.differences:
+        found.append(
+            Caution(
+                code="environments-differ",
+                message="merged although the environments differ: " + "; ".join(map(str, merged.differences[:_TOLD])),
+                remedy="read each run alone where this could matter",
+            )
+        )
+    return found
+
+
+_TOLD = 8
