@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 from ..metrics import METRICS
-from ..model import BlockData, Environment, Experiment, Finding, Interval, Result
+from ..model import BlockData, Caution, Environment, Experiment, Finding, Interval, Result
 from .view_redact import Cleaner
 from .view_text import cell_title, load_words
 from .view_types import EnvironmentRow, ErrorCount, FindingView, QualityView, Tone, WarningView
 
 ROW_LIMIT = 200
+_NUMBER = re.compile(r"\d[\d.,]*")
+_NAMED_CELLS = 4
 
 
 def quality(result: Result, clean: Cleaner) -> tuple[QualityView, ...]:
@@ -48,6 +51,9 @@ def findings(result: Result, experiment: Experiment, clean: Cleaner) -> tuple[Fi
         )
         shares = [f.share.point for f in findings if f.share and f.share.point is not None and f.status != "refuted"]
         # More than the whole gap (the other changes pull the other way) leaves no remainder to name.
+        # An exact split leaves nothing unexplained: what is not the cause named is told as evidence.
+        if any(f.status == "measured" for f in findings):
+            continue
         if shares and (rest := 1 - sum(shares)) >= 0.005:
             views.append(
                 FindingView(
@@ -77,15 +83,24 @@ def _finding_where(finding: Finding, experiment: Experiment, clean: Cleaner) -> 
 
 
 def warnings(result: Result, experiment: Experiment, clean: Cleaner) -> tuple[WarningView, ...]:
-    """Invalidities first."""
+    """Invalidities first. What is said alike of several cells is said once, with the numbers of the first."""
     order = {"invalid": 0, "warning": 1, "note": 2}
-    cells = experiment.cells()
-    views = []
+    groups: dict[tuple[object, ...], list[Caution]] = {}
     for caution in sorted(result.warnings, key=lambda w: order[w.severity]):
+        alike = (
+            caution.severity,
+            caution.code,
+            caution.variant,
+            caution.metrics,
+            _plain(caution),
+            caution.cell is None,
+        )
+        groups.setdefault(alike, []).append(caution)
+    views = []
+    for group in groups.values():
+        caution = group[0]
         where = [clean(caution.variant, 60)] if caution.variant else []
-        if caution.cell and len(cells) > 1:
-            titles = [cell_title(experiment.workload(c.workload), c, clean) for c in cells if c.key == caution.cell]
-            where.append(titles[0] if titles else clean(caution.cell, 80))
+        where += _cells_of(group, experiment, clean)
         if caution.metrics:
             where.append(", ".join(_metric_name(m) for m in caution.metrics))
         views.append(
@@ -98,6 +113,24 @@ def warnings(result: Result, experiment: Experiment, clean: Cleaner) -> tuple[Wa
             )
         )
     return tuple(views)
+
+
+def _plain(caution: Caution) -> str:
+    """What two cautions have in common where only their numbers differ."""
+    return _NUMBER.sub("#", f"{caution.message}\n{caution.remedy}")
+
+
+def _cells_of(group: Sequence[Caution], experiment: Experiment, clean: Cleaner) -> list[str]:
+    cells = {cell.key: cell for cell in experiment.cells()}
+    keys = list(dict.fromkeys(caution.cell for caution in group if caution.cell is not None))
+    if not keys or len(cells) == 1:
+        return []
+    if len(keys) == 1:
+        cell = cells.get(keys[0])
+        return [cell_title(experiment.workload(cell.workload), cell, clean) if cell else clean(keys[0], 80)]
+    names = ", ".join(clean(key, 80) for key in keys[:_NAMED_CELLS])
+    more = f" and {len(keys) - _NAMED_CELLS} more" if len(keys) > _NAMED_CELLS else ""
+    return ["all cells" if len(keys) == len(cells) else f"{len(keys)} of {len(cells)} cells ({names}{more})"]
 
 
 def environment_of(

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -176,7 +177,9 @@ def _why_unknown(experiment: Experiment, standing: Standing) -> str:
         row for cell in standing.cells if cell.side == "invalid" for row in cell.gates if row.outcome == "invalid"
     ]
     if invalid:
-        reasons = "; ".join(dict.fromkeys(row.reason or "no reason given" for row in invalid))
+        # Cells differ in their numbers only; one of them is enough to see what is wrong.
+        told = {re.sub(r"\d+", "#", reason): reason for reason in (row.reason or "no reason given" for row in invalid)}
+        reasons = "; ".join(told.values())
         return f"{standing.candidate} cannot be judged, the comparison is invalid: {reasons}"
     if not standing.cells:
         return f"{standing.candidate} was not measured"
