@@ -55,6 +55,11 @@ class Ledger:
             return None
         return time.monotonic_ns() + int((self.budget.seconds - self.elapsed_s) * 1e9)
 
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the time budget is used up."""
+        return self.budget.seconds is not None and self.elapsed_s > self.budget.seconds
+
     def saw_block(self, step: Step, seconds: float) -> None:
         """Remembers how long a block took, its warm-up and preparation included."""
         self._blocks[step.variant, step.cell.key].append(seconds)
