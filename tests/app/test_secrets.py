@@ -170,3 +170,16 @@ def test_redaction_cuts_what_a_server_said(text: str, kept: str) -> None:
 )
 def test_the_saved_command_line_holds_no_secret(words: list[str], shown: list[str]) -> None:
     assert shown_command(["/usr/bin/bakeoff", "run", *words]) == ["bakeoff", "run", *shown]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cannot connect to unix:/run/user/ada/s.sock: refused",
+        "unix:///home/ada/s.sock/v1 answers",
+        "http+unix://%2Fhome%2Fada%2Fs.sock/v1 answers",
+    ],
+)
+def test_redaction_leaves_no_path_of_a_socket(text: str) -> None:
+    assert "ada" not in Cleaner(redact=True)(text)
+    assert Cleaner(redact=False)(text) == text

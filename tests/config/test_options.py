@@ -97,7 +97,7 @@ def test_bursts_and_limits() -> None:
 
 def test_a_trace_is_replayed_with_its_own_lengths(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text("{}")
-    more = {"prompts": str(tmp_path / "t.jsonl"), "source": "mooncake", "block_seconds": 60.0}
+    more: dict[str, Any] = {"prompts": str(tmp_path / "t.jsonl"), "source": "mooncake", "block_seconds": 60.0}
     workload = _from(replay="1,2", **more).workloads[0]
     assert workload.load == Load(kind="replay", levels=(1.0, 2.0))
     assert (workload.prompts.source, workload.prompts.input_tokens) == ("mooncake", None)

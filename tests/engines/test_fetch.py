@@ -111,5 +111,5 @@ def test_a_proxy_that_refuses_a_tunnel_is_named(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_proxy_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
-    with pytest.raises(EndpointError, match="through the proxy .*: connection refused"):
+    with pytest.raises(EndpointError, match=r"through the proxy .*: connection refused"):
         fetch("http://far.invalid/v1/models")

@@ -1,8 +1,15 @@
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bakeoff.engines.fetch import fetch
+from bakeoff.engines.llamacpp import ENGINE
 from bakeoff.engines.memory_log import parse_memory_log, read_memory_log
+from tests.tiny_gguf import write_tiny_gguf
+
+from .conftest import context, variant
 
 MIB, GIB = 2**20, 2**30
 LLAMA_CPU = """\
@@ -47,11 +54,26 @@ def test_vllm() -> None:
     assert parse_memory_log(VLLM_CPU) == ({"kv cache": 2 * GIB}, False)
 
 
-def test_a_log_that_tells_nothing(tmp_path: object) -> None:
+def test_a_log_that_tells_nothing(tmp_path: Path) -> None:
     assert parse_memory_log("listening on port 8000\n") == ({}, False)
-    from pathlib import Path
+    assert read_memory_log(tmp_path / "none.log") == ({}, False)
 
-    assert read_memory_log(Path(str(tmp_path)) / "none.log") == ({}, False)
+
+@pytest.mark.real
+def test_the_embedded_server_tells_how_its_memory_splits_and_is_then_as_quiet_as_ever(tmp_path: Path) -> None:
+    model = write_tiny_gguf(tmp_path / "tiny.gguf")
+    server = ENGINE.launch(variant("llamacpp", model=str(model), context=512), context(tmp_path, page_cache="cold"))
+    try:
+        before = (tmp_path / "logs" / "0.log").read_text()
+        fetch(f"{server.endpoint.base_url}/completions", body={"prompt": "hello", "max_tokens": 16, "ignore_eos": True})
+        after = (tmp_path / "logs" / "0.log").read_text()[len(before) :]
+    finally:
+        server.stop()
+    parts, on_device = read_memory_log(tmp_path / "logs" / "0.log")
+    assert set(parts) == {"weights", "kv cache", "compute"}
+    assert 0 < parts["weights"] <= 1.1 * model.stat().st_size
+    assert not on_device
+    assert "sampler chain" not in after  # told at the level of loading
 
 
 @given(st.text(max_size=2000))

@@ -24,7 +24,7 @@ def messages_problem(messages: object, api: Api) -> str | None:
             if not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in content):
                 return f'"messages"[{place}]: each part of its content must be an object with a "type"'
             if api == "completions" and not all(isinstance(part.get("text"), str) for part in content):
-                return f'"messages"[{place}] has parts that are not text; they need api: chat'
+                return f'"messages"[{place}] has parts that are not text; they need api: chat, responses or messages'
         elif content is not None and not isinstance(content, str):
             return f'"messages"[{place}]: its content must be text or a list of parts'
         think = message.get(_THINK)
