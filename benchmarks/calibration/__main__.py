@@ -23,6 +23,7 @@ from tests.simulation.suite import PARTS, run  # noqa: E402
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--noise", default="", help="only checks whose noise scenario contains this text")
     parser.add_argument("--repetitions", type=int, help="of every check (default: 2,000 of the quick ones, 400–1,000)")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the default repetitions")
     parser.add_argument("--jobs", type=int, default=1)
@@ -32,6 +33,8 @@ def main() -> int:
     begun = time.monotonic()
     for part in arguments.part:
         for check in PARTS[part]():
+            if arguments.noise not in check.case:
+                continue
             repetitions = arguments.repetitions or max(20, round(check.repetitions * arguments.scale))
             for line in run(check, repetitions, arguments.jobs):
                 missed += line.ok is False

@@ -27,15 +27,15 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 import numpy as np  # noqa: E402
-
-from bakeoff.compare.extract import extract  # noqa: E402
-from bakeoff.model import BlockData  # noqa: E402
 from tests.simulation.checks import MEAN, TYPICAL  # noqa: E402
 from tests.simulation.counting import share  # noqa: E402
 from tests.simulation.noise import SCENARIOS  # noqa: E402
 from tests.simulation.suite import asked  # noqa: E402
 from tests.simulation.trials import Claim, claims_of, concluded  # noqa: E402
 from tests.simulation.world import Run, World  # noqa: E402
+
+from bakeoff.compare.extract import extract  # noqa: E402
+from bakeoff.model import BlockData  # noqa: E402
 
 PAIRS, REQUESTS = 10, 200
 TRUTH, DRIFT = math.log(0.97), math.log(1.10)
@@ -174,8 +174,9 @@ def main() -> int:
     parser.add_argument("--experiments", type=int, default=200)
     arguments = parser.parse_args()
     print(f"Truth: −3 %. {arguments.experiments} experiments a case.\n")
-    print("| drift | order | by | middle of the interval | faster (excludes 0) | slower (excludes 0) | holds the truth |"
-          " its verdicts | warns of the order |\n|---|---|---|---|---|---|---|---|---|", flush=True)  # fmt: skip
+    heads = ("drift", "order", "by", "middle of the interval", "faster (excludes 0)", "slower (excludes 0)",
+             "holds the truth", "its verdicts", "warns of the order")  # fmt: skip
+    print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|", flush=True)
     with doctor(arguments.python) as other:
         for case, world in worlds():
             said: dict[str, list[Said]] = {}

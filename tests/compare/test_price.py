@@ -142,7 +142,7 @@ def test_phases_and_the_first_request() -> None:
 
 def test_cold_starts_stand_apart_from_warm_ones() -> None:
     cold = {"page_cache": lambda s: "cold" if s.group % 2 == 0 else "warm"}
-    slow = {"ready_ns": lambda s: s.ready_ns + (4 * SECOND if s.group % 2 == 0 else 0)}
+    slow = {"first_token_ns": lambda s: s.first_token_ns + (4 * SECOND if s.group % 2 == 0 else 0)}
     result = judged(experiment(page_cache="alternate"), {}, base=cold | slow, flash=cold)
     rows = {(s.variant, s.page_cache): s for s in result.startups}
     assert rows["base", "cold"].starts == rows["base", "warm"].starts == 4

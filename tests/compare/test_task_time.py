@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bakeoff.app.verdict import conclude
-from bakeoff.model import Answer, Experiment, Quality, QualityTask, Result, TaskTime, Variant
+from bakeoff.model import Answer, Experiment, Health, Quality, QualityTask, Result, TaskTime, Variant
 
 from .simulate import Arm, Simulation, experiment, workload
 
@@ -73,12 +73,12 @@ def test_a_talkative_variant_is_slower_per_task_and_its_tokens_are_the_cause() -
     assert named(row, "output tokens") == pytest.approx(total(row), rel=0.05)
     (finding,) = [f for f in result.findings if f.metric == "task_time_s"]
     assert (finding.cause, finding.status) == ("more-tokens", "measured")
-    assert "output tokens 32.0 tokens → 64.0 tokens" in finding.title
+    assert "output tokens 32 → 64" in finding.title
     assert finding.share is not None
     assert finding.share.point == pytest.approx(1, abs=0.05)
     assert result.decision.ship == "base"
     (reason,) = [r for r in result.decision.reasons if r.startswith("not flash: a task of chat takes +9")]
-    assert "slower (output tokens 32.0 tokens → 64.0 tokens: +6" in reason
+    assert "slower (output tokens 32 → 64: +6" in reason
     tpot = next(c for c in result.comparisons if (c.metric, c.statistic) == ("tpot_s", "p50"))
     assert tpot.outcome == "equivalent"
 
@@ -247,3 +247,34 @@ def test_a_queue_that_both_servers_tell_of_is_waiting() -> None:
     )
     (row,) = result.task_times
     assert named(row, "waiting") > 0.8 * total(row)
+
+
+def test_a_busy_machine_makes_task_times_invalid_and_nothing_is_concluded_from_them() -> None:
+    busy = Health(other_cpu_share=1.5, cores=2, loop_lag_p50_s=1e-4, loop_lag_p99_s=1e-3, client_cpu_share=0.1)
+    arms = {"base": Arm(output_tokens=32, health=busy), "flash": Arm(output_tokens=64, health=busy)}
+    asked = asked_sums(workloads=(workload(length="natural", output_tokens=512),))
+    answers = [*questions("base", 33), *questions("flash", 65)]
+    result = judged(asked, arms, answers=answers)
+    assert {row.outcome for row in result.task_times} == {"invalid"}
+    assert all("other processes" in (row.reason or "") for row in result.task_times)
+    assert not [f for f in result.findings if f.metric == "task_time_s"]
+    assert result.decision.ship is None
+
+
+def test_shares_of_the_gap_are_surer_than_the_gap() -> None:
+    """Rounds differ in how much longer the tasks are; that it is the tokens is the same in all."""
+    lengths = iter([64, 96, 48, 80, 112, 56, 72, 88, 60, 100])
+    asked = natural()
+    run = Simulation(asked, {"base": Arm(output_tokens=32)})
+    for tokens in lengths:
+        run.arms["flash"] = Arm(output_tokens=tokens)
+        run.run(1)
+    (row,) = conclude(asked, run.blocks, run.starts, run="r", state="complete").task_times
+    part = next(part for part in row.parts if part.name == "output tokens")
+    assert part.share is not None
+    assert part.share.low is not None
+    assert part.share.high is not None
+    assert row.ratio.low is not None
+    assert row.ratio.high is not None
+    assert part.share.high - part.share.low < 0.1
+    assert row.ratio.high / row.ratio.low > 1.4

@@ -15,6 +15,7 @@ from bakeoff.measure.budget import Ledger
 from bakeoff.measure.plan import Step
 from bakeoff.measure.runner import Outcome, Runner
 from bakeoff.model import (
+    Answer,
     Block,
     Budget,
     Endpoint,
@@ -40,6 +41,7 @@ class Folder:
     def __init__(self) -> None:
         self.blocks: list[Block] = []
         self.starts: dict[int, Start] = {}
+        self.asked: list[Answer] = []
 
     def write_block(self, block: Block, requests: Sequence[RequestRecord], samples: Sequence[Sample]) -> None:
         self.blocks.append(block)
@@ -58,6 +60,12 @@ class Folder:
 
     def next_block_id(self) -> int:
         return len(self.blocks)
+
+    def write_answers(self, answers: Sequence[Answer]) -> None:
+        self.asked.extend(answers)
+
+    def answers(self) -> Sequence[Answer]:
+        return self.asked
 
 
 class Engine:

@@ -68,6 +68,19 @@ def test_the_first_arm_decides_for_all() -> None:
     assert asyncio.run(main()) == [1, 1]
 
 
+def test_a_resumed_run_goes_on_with_the_instrument_that_it_began_with() -> None:
+    async def main() -> tuple[int, int]:
+        sending = Sending(32, 2)
+        sending.keep({"w/c64": 1})
+        sending.note(step(64), warm(9.0))
+        kept = await sending.prepare(step(64), local=False)
+        new = sending.needed(step(32), [warm(9.0)], local=False)
+        sending.close()
+        return kept, new
+
+    assert asyncio.run(main()) == (1, 18)
+
+
 def test_the_environment_may_ask_for_a_number() -> None:
     assert processes_wanted({}) is None
     assert processes_wanted({"BAKEOFF_CLIENT_PROCESSES": "auto"}) is None

@@ -75,6 +75,16 @@ def test_answers_are_graded_and_failures_are_not() -> None:
     assert answers_of(asked, records[:1], Place("base", 0, 1, again=True))[0].purpose == "again"
 
 
+def test_an_empty_answer_is_wrong_unless_it_was_cut() -> None:
+    records = [
+        record(0, "", error="empty", finish_reason="stop"),
+        record(1, "", error="empty", finish_reason="length"),
+    ]
+    done, cut = answers_of([question()] * 2, records, Place("base", 0, 0))
+    assert (done.score, done.status, done.reason) == (0.0, "scored", "the answer is empty")
+    assert cut.status == "cut"
+
+
 def test_an_endless_answer_is_kept_in_part() -> None:
     (found,) = answers_of([question()], [record(0, "x" * 300_000)], Place("base", 0, 0))
     assert len(found.text) == 100_000

@@ -105,6 +105,17 @@ def test_lumping_what_is_not_listed_never_raises_the_divergence(seed: int, top: 
     assert exact == pytest.approx(float((p * np.log(p / q)).sum()), abs=1e-9)
 
 
+@pytest.mark.parametrize("told", [-9999.0, -3.4e38, -math.inf])
+def test_a_probability_that_underflowed_is_the_smallest_one_not_an_infinity(told: float) -> None:
+    """A token as unlikely as 1e-30 for the base, and too unlikely for single precision for the candidate."""
+    base = distribution(np.array([0.0, -1.0, -69.0]), 2)
+    other = distribution(np.array([0.0, -1.0, -120.0]), 2)
+    other.token_logprob = other.logprobs[2] = told
+    found = along.compare([base], [other])
+    assert found.kl[0] < 1e-20
+    assert found.log_ratio[0] == pytest.approx(104.0 - 69.3, abs=0.1)
+
+
 def test_longer_lists_come_nearer() -> None:
     walk = Walk(3, noise=1.0)
     means = []

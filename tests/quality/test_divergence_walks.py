@@ -180,3 +180,12 @@ def test_the_store_gives_back_what_it_was_given(tmp_path: Path) -> None:
 def test_a_part_outside_its_folder_is_not_read(tmp_path: Path, part: str) -> None:
     with pytest.raises(RunFolderError, match="outside"):
         DivergenceStore(tmp_path).rows(DivergencePass(variant="v", part=part))
+
+
+@pytest.mark.parametrize("logprobs_", [[-0.5], [-0.5, float("nan")], [-0.5, 0.7]])
+def test_rows_that_are_no_probabilities_are_refused(tmp_path: Path, logprobs_: list[float]) -> None:
+    row = Distribution(prompt=0, position=0, variant="v", token=7, token_logprob=-0.5, ids=[7, 2], logprobs=logprobs_)
+    store = DivergenceStore(tmp_path)
+    store.write_pass(DivergencePass(variant="v"), [row])
+    with pytest.raises(RunFolderError, match="probabilities are none"):
+        store.rows(store.passes()[0])

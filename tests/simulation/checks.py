@@ -40,6 +40,8 @@ class Check(Protocol):
     @property
     def case(self) -> str: ...
     @property
+    def rounds(self) -> int: ...
+    @property
     def repetitions(self) -> int: ...
     def trial(self, number: int) -> tuple[float, ...]:
         """What one repetition showed, a number a line: 1 or 0, or a count (NaN: did not happen)."""
@@ -51,9 +53,8 @@ Kind = Literal[
     "false difference",  # the interval excludes 0 though the truth is 0
     "coverage",  # the interval holds the truth
     "miss",  # the interval, at any look, does not hold the truth
-    "found",  # the interval excludes 0, and the audit lets the row stand
+    "found",  # the interval excludes 0, as it should
     "equivalent",
-    "decided wrongly",  # beyond the margin, or `probably`, in the wrong direction or of nothing
     "invalid",
     "any gate",  # any gate's interval excludes 0
     "any explored",  # any explored row is called anything but undecided or equivalent
@@ -70,11 +71,10 @@ class Demand:
 
     @property
     def what(self) -> str:
-        names = {"p50": "typical", "mean": "mean"}
-        of = f" ({names.get(self.row[2], self.row[2])})" if self.row else ""
-        return {"any gate": "any gate excludes 0", "any explored": "any explored row claims"}.get(
-            self.kind, self.kind
-        ) + of
+        words = {"miss": "truth outside", "found": "difference found", "equivalent": "`equivalent`"}
+        words |= {"any gate": "any gate excludes 0", "any explored": "any explored row claims something"}
+        word = words.get(self.kind, self.kind)
+        return f"{word} ({'typical' if self.row[2] == 'p50' else self.row[2]})" if self.row else word
 
     def holds(self, claims: Claims, truth: float) -> bool:
         if self.kind == "any gate":
@@ -103,7 +103,7 @@ def _holds(kind: Kind, claim: Claim, truth: float) -> bool:
         "false difference": lambda: claim.excludes_zero,
         "coverage": lambda: not claim.misses(truth),
         "miss": lambda: claim.misses(truth),
-        "found": lambda: claim.excludes_zero and claim.outcome != "invalid",
+        "found": lambda: claim.excludes_zero,
         "equivalent": lambda: claim.outcome == "equivalent",
         "invalid": lambda: claim.outcome == "invalid",
     }
@@ -179,7 +179,10 @@ class WatchedCheck:
 
     def lines(self, found: Sequence[tuple[float, ...]]) -> list[Line]:
         columns = list(zip(*found, strict=True))
-        lines = [demand.line(self, share(column)) for demand, column in zip(self.demands, columns, strict=False)]
+        lines = []
+        for demand, column in zip(self.demands, columns, strict=False):
+            line = demand.line(self, share(column))
+            lines.append(line._replace(what=line.what + (", at the end" if demand.kind == "invalid" else ", any look")))
         for name, column in zip(self.times, columns[len(self.demands) :], strict=True):
             times = [self.rounds if math.isnan(value) else value for value in column]
             mean = sum(times) / len(times)

@@ -2,7 +2,8 @@
 
 Requests: prompts differ (and are the same for both arms of a round), neighbours in a block resemble each other, every
 request scatters. Starts: each has its luck. Machine: it wanders from block to block and drifts over the run. Mishaps:
-single requests three times as long, and bursts of twenty requests in a row that take half as long again.
+one request in a hundred takes three times as long; in one block of twenty, twenty requests in a row take half as long
+again. (The sizes of mishaps are chosen so that medians and tail quantiles of pairs spread about as the method assumes.)
 """
 
 from __future__ import annotations
@@ -30,13 +31,12 @@ class Weather(Noise):
     burst_size: float = float(np.log(1.5))
 
 
-_STILL = {"start": 0.0, "slow": 0.0, "trend": 0.0}
 SCENARIOS: dict[str, Weather] = {
-    "iid": Weather(ar=0.0, **_STILL),
-    "+AR": Weather(**_STILL),
+    "iid": Weather(ar=0.0, start=0.0, slow=0.0, trend=0.0),
+    "+AR": Weather(start=0.0, slow=0.0, trend=0.0),
     "+start": Weather(start=0.01, slow=0.0, trend=0.0),
     "+drift": Weather(),
-    "+outliers": Weather(outliers=0.01, bursts=0.1),
+    "+outliers": Weather(outliers=0.01, bursts=0.05),
 }
 
 
@@ -50,7 +50,7 @@ def autoregressive(rng: np.random.Generator, shape: tuple[int, int], sd: float, 
 def machine(rng: np.random.Generator, weather: Weather, visits: int) -> Floats:
     """Level of the machine at each of so many blocks, in order of time; shape (visits,)."""
     wandering = autoregressive(rng, (1, visits), weather.slow, weather.slow_phi)[0]
-    return wandering + weather.trend * np.linspace(0.0, 1.0, visits)
+    return np.asarray(wandering + weather.trend * np.linspace(0.0, 1.0, visits), dtype=np.float64)
 
 
 def scatter(rng: np.random.Generator, weather: Weather, shape: tuple[int, int]) -> Floats:
@@ -62,4 +62,4 @@ def scatter(rng: np.random.Generator, weather: Weather, shape: tuple[int, int]) 
     begins = rng.integers(0, requests, blocks)
     place = np.arange(requests)
     inside = (place >= begins[:, None]) & (place < begins[:, None] + weather.burst_length)
-    return x + weather.burst_size * (struck[:, None] & inside)
+    return np.asarray(x + weather.burst_size * (struck[:, None] & inside), dtype=np.float64)

@@ -85,7 +85,11 @@ def power() -> Iterator[Check]:
                 case=f"{scenario}, {pairs} pairs",
                 world=one_cell("fixed", pairs, 200, scenario, effect),
                 rounds=pairs,
-                demands=(Demand(kind="found", row=row, limit=limit - 0.005), Demand(kind="coverage", row=row)),
+                demands=(
+                    Demand(kind="found", row=row, limit=limit - 0.005),  # the table is rounded to whole per cents
+                    Demand(kind="coverage", row=row),
+                    Demand(kind="invalid", row=row),
+                ),
                 truth=effect,
                 repetitions=1000,
             )
@@ -230,9 +234,7 @@ def crossovers() -> Iterator[Check]:
             yield CrossingCheck(
                 group=f"{method}, crossover over five levels, {rounds} × 60",
                 case=f"+drift, {case}",
-                world=World(
-                    experiment=asked(method, rounds, 60, levels=5), weather=SCENARIOS["+drift"], effect=effect
-                ),
+                world=World(experiment=asked(method, rounds, 60, levels=5), weather=SCENARIOS["+drift"], effect=effect),
                 rounds=rounds,
                 place=place,
                 repetitions=500,

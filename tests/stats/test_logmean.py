@@ -5,8 +5,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bakeoff.errors import TooFewData
-from bakeoff.stats.logmean import PARTS, TaskMeans, split_task_time
+from bakeoff.stats.logmean import PARTS, TaskMeans, log_mean, split_task_time
 
+POSITIVE = st.floats(1e-3, 1e3)
 TIME = st.one_of(st.just(0.0), st.floats(1e-4, 1e3))
 TOKENS = st.one_of(st.just(0.0), st.floats(1, 1e4))
 MEANS = st.builds(
@@ -90,3 +91,9 @@ def test_what_is_no_task_is_refused(wrong: dict[str, float]) -> None:
 def test_time_per_token_is_that_of_later_tokens(base: TaskMeans) -> None:
     assume(base.tokens > 0)
     assert base.per_token_s * base.tokens == pytest.approx(base.decode_s)
+
+
+@given(POSITIVE, POSITIVE)
+def test_the_log_mean_lies_between_geometric_and_arithmetic_mean(a: float, b: float) -> None:
+    assert math.sqrt(a * b) * (1 - 1e-9) <= log_mean(a, b) <= (a + b) / 2 * (1 + 1e-9)
+    assert log_mean(a, b) == pytest.approx(log_mean(b, a))

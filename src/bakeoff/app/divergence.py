@@ -55,14 +55,15 @@ def prompts_of(tasks: Sequence[LoadedTask], count: int) -> list[Prompt]:
 
 
 def divergence_of(experiment: Experiment, folder: RunFolder) -> tuple[QualityScore, ...]:
-    """The rows of a run; none where none was asked for or its files cannot be read."""
+    """The rows of a run; none where none was asked for. Files that cannot be read make rows that say so."""
     if experiment.quality is None or experiment.quality.divergence is None:
         return ()
-    from ..compare.divergence import divergence_scores
+    from ..compare.divergence import divergence_scores, invalid_row
 
     store = DivergenceStore(folder.path)
     names = [candidate.name for candidate in experiment.candidates]
     try:
         return divergence_scores(store.passes(), store.rows, experiment.base.name, names, experiment.confidence)
-    except (BakeoffError, ValueError):
-        return ()
+    except (BakeoffError, ValueError) as error:
+        reason = f"its files cannot be read: {error.message if isinstance(error, BakeoffError) else error}"
+        return tuple(invalid_row(name, reason) for name in names)

@@ -149,6 +149,9 @@ class _Session:
                     version=__version__,
                     environment=self._folder.info.environment,
                     done=done,
+                    client_processes={
+                        b.block.cell: b.block.health.client_processes for b in self._blocks if b.block.kind != "probe"
+                    },
                 )
                 if self._experiment.profile and outcome.failure is None:
                     take_profiles(self._experiment, self._runner(engines, ledger), self._folder, self._progress)

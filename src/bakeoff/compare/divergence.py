@@ -57,11 +57,14 @@ def divergence_scores(
 
 
 def _invalid(candidate: str, walked: DivergencePass | None, arm: str) -> QualityScore:
-    nothing = Interval(point=None)
     if walked is None:
-        reason = f"the run ended before {arm} was asked"
-    else:
-        reason = f"{arm}: {walked.problem}" + (f"; {walked.remedy}" if walked.remedy else "")
+        return invalid_row(candidate, f"the run ended before {arm} was asked")
+    return invalid_row(candidate, f"{arm}: {walked.problem}" + (f"; {walked.remedy}" if walked.remedy else ""))
+
+
+def invalid_row(candidate: str, reason: str) -> QualityScore:
+    """The row of a candidate of which nothing can be told."""
+    nothing = Interval(point=None)
     return QualityScore(
         candidate=candidate,
         measure="kl_mean",

@@ -8,7 +8,8 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from ..model import Answer, BlockData, Caution, Experiment, QualityNote, Result, Start
+from ..metrics import METRICS
+from ..model import Answer, BlockData, Caution, Cell, Experiment, QualityNote, Result, Start, TaskTime
 from .audit import Bench, audit
 from .audit.limits import HIDDEN_GAPS
 from .audit.outputs import OutputCheck, check_outputs
@@ -84,7 +85,7 @@ def compare_blocks(
         return result
     return msgspec.structs.replace(
         result,
-        task_times=task_times(experiment, grid, answers),
+        task_times=tuple(_valid(experiment, row, cautions) for row in task_times(experiment, grid, answers)),
         memory=memory_use(experiment, blocks, starts),
         startups=start_ups(experiment, grid, starts),
         energy=energy_use(experiment, grid),
@@ -104,12 +105,39 @@ def touches(caution: Caution, target: Target, base: str) -> bool:
     return caution.cell in (None, target.cell.key) and (not caution.metrics or target.metric.name in caution.metrics)
 
 
+#: What the machine does to a block, it does to the questions that are asked right after it.
+_MACHINE = frozenset({"contention", "steal"})
+
+
+def _valid(experiment: Experiment, row: TaskTime, cautions: Sequence[Caution]) -> TaskTime:
+    """The row, `invalid` where a caution says so of its cell; of questions, where it was busy in every cell."""
+    base, metric = experiment.base.name, METRICS["task_time_s"]
+
+    def found(cell: Cell, codes: frozenset[str] | None = None) -> list[Caution]:
+        target = Target(row.candidate, cell, metric, "mean", False)
+        return [c for c in cautions if (codes is None or c.code in codes) and touches(c, target, base)]
+
+    if row.workload is not None:
+        cells = [c for c in experiment.cells() if (c.workload, c.load) == (row.workload, row.load)]
+        against = [caution for cell in cells for caution in found(cell)]
+    else:
+        by_cell = [found(cell, _MACHINE) for cell in experiment.cells()]
+        against = [caution for several in by_cell for caution in several] if all(by_cell) else []
+    if not against:
+        return row
+    reason = "; ".join(dict.fromkeys(caution.message for caution in against))
+    solved = None if row.solved_outcome is None else "invalid"
+    return msgspec.structs.replace(row, outcome="invalid", solved_outcome=solved, reason=reason)
+
+
 def _without_clutter(grid: Grid, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
-    """Leaves out exploratory rows that say nothing: TTFO equal to TTFT, and gaps that cannot be seen."""
-    ttft = {
-        (d.target.candidate, d.target.cell): d.series
+    """Leaves out exploratory rows that say nothing: those that repeat another one, and gaps that cannot be seen."""
+    # Without reasoning TTFO is TTFT; without conversations the time of a task is E2E.
+    twins = {"ttfo_s": ("ttft_s", "p50"), "task_time_s": ("e2e_latency_s", "mean")}
+    known = {
+        (d.target.candidate, d.target.cell, d.target.metric.name, d.target.statistic): d.series
         for d in drafts
-        if d.target.metric.name == "ttft_s" and d.target.statistic == "p50"
+        if (d.target.metric.name, d.target.statistic) in twins.values()
     }
 
     def keeps(draft: Draft) -> bool:
@@ -118,8 +146,8 @@ def _without_clutter(grid: Grid, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]
             return True
         if target.metric.name == "energy_per_token_j":
             return bool(draft.series.logs.size)  # nothing measures it on most machines: unknown, and not a row
-        if target.metric.name == "ttfo_s":
-            twin = ttft.get((target.candidate, target.cell))
+        if target.metric.name in twins:
+            twin = known.get((target.candidate, target.cell, *twins[target.metric.name]))
             return twin is None or not (
                 np.array_equal(twin.base, draft.series.base) and np.array_equal(twin.other, draft.series.other)
             )

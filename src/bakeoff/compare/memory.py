@@ -99,7 +99,8 @@ def _row(variant: str, starts: Sequence[Start], blocks: Sequence[Block], alpha: 
         return None
     grows = growth(blocks)
     on_device = any(s.memory_on_device for s in starts if s.memory_parts)
-    parts = _parts(starts, steady, on_device)
+    resident = {name: steady[name] if steady[name].point is not None else peak[name] for name in steady}
+    parts = _parts(starts, resident, on_device)
     return MemoryUse(
         variant=variant,
         starts=len(starts),
@@ -116,14 +117,14 @@ def _row(variant: str, starts: Sequence[Start], blocks: Sequence[Block], alpha: 
     )
 
 
-def _parts(starts: Sequence[Start], steady: dict[str, Interval], on_device: bool) -> dict[str, float]:
+def _parts(starts: Sequence[Start], resident: dict[str, Interval], on_device: bool) -> dict[str, float]:
     """Means over the starts that tell; ``rest``: what they leave of what is resident (never below nothing)."""
     told = [s.memory_parts for s in starts if s.memory_parts]
     if not told:
         return {}
     names = dict.fromkeys(name for parts in told for name in parts)
     parts = {name: sum(p.get(name, 0.0) for p in told) / len(told) for name in names}
-    of = [steady["gpu"].point] if on_device else [steady["private"].point, steady["mapped"].point]
+    of = [resident["gpu"].point] if on_device else [resident["private"].point, resident["mapped"].point]
     known = [value for value in of if value is not None]
     rest = sum(known) - sum(parts.values())
     # Reserved memory that was never touched is not resident: then the parts are more than what is there.

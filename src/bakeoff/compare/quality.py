@@ -126,7 +126,8 @@ class _Case:
             return "invalid", f"{unread * 100:.0f} % of the items have no readable answer: {_causes(counts)}"
         empty = counts.get("base.no answer", 0) + counts.get("candidate.no answer", 0)
         if empty and empty == sum(counts[f"{arm}.asked"] for arm in ("base", "candidate")):
-            return "invalid", f"no answer holds what the scorer looks for: {_first_reason(asked)}; mend the scorer"
+            remedy = "mend the scorer, or `template` and `stop`"
+            return "invalid", f"no answer holds what the scorer looks for: {_first_reason(asked)}; {remedy}"
         return None, None
 
     def _checked(self, outcome: str, pairs: Sequence[ItemPair], alpha: float, margin: float) -> tuple[str, str | None]:

@@ -56,7 +56,7 @@ def _row(experiment: Experiment, grid: Grid, variant: str, state: str, starts: S
         total=_mean([start_value(s, _COLD) for s in starts], alpha),
         first_request=_mean(firsts, alpha),
         typical_request=_mean(usual, alpha),
-        penalty=_mean([a - b for a, b in zip(firsts, usual, strict=True)], alpha),
+        penalty=_difference([a - b for a, b in zip(firsts, usual, strict=True)], alpha),
     )
 
 
@@ -175,5 +175,10 @@ def _span(first: int | None, last: int | None) -> float:
 
 
 def _mean(values: Sequence[float], alpha: float) -> Interval:
-    known = np.array([value for value in values if math.isfinite(value)], dtype=np.float64)
-    return t_interval(known, alpha)
+    """Of times: the lower bound is not below nothing."""
+    found = _difference(values, alpha)
+    return found if found.low is None else Interval(point=found.point, low=max(0.0, found.low), high=found.high)
+
+
+def _difference(values: Sequence[float], alpha: float) -> Interval:
+    return t_interval(np.array([value for value in values if math.isfinite(value)], dtype=np.float64), alpha)

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..model import Interval, TaskPart
 from ..stats import anytime
-from ..stats.logmean import PARTS, TaskMeans, split_task_time
-from ..stats.paired import t_interval
-from ..stats.shares import log_mean
+from ..stats.logmean import PARTS, TaskMeans, log_mean, split_task_time
+from ..stats.paired import t_interval, t_multiplier
+from ..stats.ratios import quotient_of_means
 from .extract import Floats
 from .tasks import Tasks
 
@@ -75,6 +75,7 @@ def task_parts(
                     unit=unit,
                     log_share=interval_of(table[:, place], alpha, one_look),
                     seconds=interval_of(times[:, place], alpha, one_look),
+                    share=_share(table, place, alpha, one_look),
                 )
             )
     return _closed(tuple(parts), table, times), [] if counted else ["tokens are not known in both arms"]
@@ -93,6 +94,13 @@ def _closed(parts: tuple[TaskPart, ...], table: Floats, times: Floats) -> tuple[
         seconds=_moved(parts[largest].seconds, rest_s),
     )
     return (*parts[:largest], grown, *parts[largest + 1 :])
+
+
+def _share(table: Floats, place: int, alpha: float, one_look: bool) -> Interval:
+    """The part's share of the gap: both come from the same replicates, so that their quotient is surer than either."""
+    n = table.shape[0]
+    multiplier = (t_multiplier if one_look else anytime.multiplier)(n, alpha) if n > 1 else math.inf
+    return quotient_of_means(table[:, place], table.sum(axis=1), multiplier)
 
 
 def _moved(interval: Interval, by: float) -> Interval:

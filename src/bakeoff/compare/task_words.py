@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ..model import Interval, TaskPart, TaskTime
-from ..units import change, quantity, seconds
+from ..units import change, seconds
 
 _NAMES = {"time_s": "time", "tokens": "output tokens", "energy_j": "energy", "cost": "cost"}
 
@@ -30,25 +30,23 @@ def parts_by_weight(row: TaskTime) -> list[TaskPart]:
 
 
 def share_of(row: TaskTime, part: TaskPart) -> Interval | None:
-    """The part's share of the whole gap, its bounds those of the part. None where there is no gap to speak of."""
+    """The part's share of the whole gap. None where there is no gap to speak of."""
     whole = sum(p.log_share.point or 0.0 for p in row.parts)
     if abs(whole) < 1e-9 or part.log_share.point is None:
         return None
-    ends = [None if end is None else end / whole for end in (part.log_share.low, part.log_share.high)]
-    if whole < 0:
-        ends.reverse()
-    return Interval(point=part.log_share.point / whole, low=ends[0], high=ends[1])
+    return part.share or Interval(point=part.log_share.point / whole)
 
 
 def part_value(value: float, unit: str) -> str:
-    """``64.0 tokens``, ``10.2 ms``, ``1.24 s/call``."""
+    """``64``, ``10.2 ms``, ``1.24 s/call``; the name of a part says that tokens (and calls) are meant."""
     if unit in ("s", "s/call"):
         return seconds(value) + unit.removeprefix("s")
-    return quantity(value, unit)
+    count = f"{value:,.0f}" if value >= 100 or abs(value - round(value)) < 0.005 else f"{value:,.1f}"
+    return count + ("/call" if unit.endswith("/call") else "")
 
 
 def part_sentence(part: TaskPart, gap: TaskTime | None = None) -> str:
-    """``output tokens 32.0 tokens → 64.0 tokens``; of a gap also the time that it holds."""
+    """``output tokens 32 → 64``; of a gap also the time that it holds."""
     text = f"{part.name} {part_value(part.base, part.unit)} → {part_value(part.value, part.unit)}"
     if gap is None or part.seconds.point is None:
         return text
@@ -62,6 +60,8 @@ def gap_seconds(row: TaskTime) -> float:
 
 def signed_seconds(value: float) -> str:
     """``+1.90 s``, ``−20.3 ms``."""
+    if abs(value) < 1e-9:
+        return "±0 s"
     return f"{'−' if value < 0 else '+'}{seconds(abs(value))}"
 
 

@@ -12,6 +12,7 @@ from .view_crossings import crossing_views
 from .view_edges import edge_views
 from .view_method import method_items
 from .view_outputs import output_sets
+from .view_price import price_view
 from .view_quality import flip_views, score_views
 from .view_redact import Cleaner, hosts_of
 from .view_tables import ROW_LIMIT, environment_of, errors_of, findings, machine_of, quality, requests_of, warnings
@@ -83,6 +84,7 @@ def build_view(
         scores=score_views(result, clean),
         flips=flip_views(result.flips, clean),
         edges=edge_views(result, experiment, clean),
+        price=price_view(result, experiment, clean),
         command=clean.block(raw.command, limit=2000) if raw.command else None,
         run_path=clean.path(raw.run_path) if raw.run_path else None,
         redacted=redact,

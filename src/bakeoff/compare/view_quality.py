@@ -101,7 +101,9 @@ def _score(row: QualityScore, clean: Cleaner) -> ScoreView:
         label=f"{label} · {where}" if where else label,
         base=_value(row.base.point, row.unit),
         value=_value(row.value.point, row.unit),
-        difference=f"{points(row.difference.point)} points" if share else _value(row.difference.point, row.unit),
+        difference=f"{points(row.difference.point)} points"
+        if share and row.items
+        else _value(row.difference.point, row.unit),
         interval=_bounds(row.difference, share),
         tone=tone,
         sign=sign,
@@ -131,7 +133,7 @@ def _bounds(interval: Interval, share: bool) -> str:
 
 def _details(row: QualityScore) -> list[str]:
     told = []
-    if row.flips is not None:
+    if row.flips is not None and row.items:
         told.append(f"{row.flips[0]} right → wrong, {row.flips[1]} wrong → right")
         if row.flip_floor is not None and row.flip_floor.point is not None:
             told.append(f"the base flips {row.flip_floor.point * 100:.1f} % of items against itself")

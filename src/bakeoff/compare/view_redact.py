@@ -14,6 +14,8 @@ REDACTED = "redacted"
 # Control characters could move a terminal's cursor; bidirectional overrides could make a name read as another one.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _URL = re.compile(r"\b([a-z][a-z0-9+.\-]*://)[^\s/?#\"'<>]+", re.IGNORECASE)
+# A socket's path stands in the place of the host: its folders name users and services.
+_SOCKET = re.compile(r"\bunix:/[^\s\"'<>]*", re.IGNORECASE)
 _QUERY = re.compile(r"(://redacted[^\s?#\"'<>]*)[?#][^\s\"'<>]*")
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?(?![\w.]*\.\d)")
 _ABSOLUTE = re.compile(r"(?<![\w/.:])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\'\"<>:,;|=]+[/\\])+(?=[^\s/\\'\"<>:,;|=])")
@@ -73,6 +75,7 @@ class Cleaner:
 
     def _redacted(self, text: str) -> str:
         text = _QUOTED.sub(r"\1 …", text)
+        text = _SOCKET.sub(f"unix://{REDACTED}", text)
         text = _URL.sub(rf"\1{REDACTED}", text)
         text = _QUERY.sub(r"\1", text)
         text = _IPV4.sub(REDACTED, text)

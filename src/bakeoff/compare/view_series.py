@@ -137,6 +137,7 @@ _HEALTH = (
     ("steal_share", "Steal", "share"),
     ("send_delay_p99_s", "Send delay p99", "s"),
     ("loop_lag_p99_s", "Client lag p99", "s"),
+    ("parse_backlog_p99_s", "Client backlog p99", "s"),
     ("tree_cpu_share", "CPU of server", "cores"),
     ("client_cpu_share", "CPU of client", "cores"),
     ("frequency_mhz", "CPU clock", "MHz"),
@@ -187,7 +188,8 @@ def timeline(
         )
         if segments:
             strips.append(Strip(name=name, label=label, unit=unit, segments=segments))
-    return Timeline(bars=bars, strips=tuple(strips))
+    processes = max(b.health.client_processes for b in ordered)
+    return Timeline(bars=bars, strips=tuple(strips), client_processes=processes)
 
 
 def _of_samples(samples: Sequence[Sample], name: str) -> float | None:

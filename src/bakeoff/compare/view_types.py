@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from ..model import Interval, Outcome, Ratio
 
 if TYPE_CHECKING:
-    from .view_quality import FlipView, ScoreView
-
-if TYPE_CHECKING:
+    from .view_price_types import PriceView
     from .view_quality import FlipView, ScoreView
 
 Tone = Literal["good", "bad", "equal", "unsure", "invalid"]
@@ -193,6 +191,7 @@ class Timeline:
 
     bars: tuple[Bar, ...] = ()
     strips: tuple[Strip, ...] = ()
+    client_processes: int = 1  # most that sent at the same time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,6 +311,7 @@ class View:
     scores: tuple[ScoreView, ...] = ()
     flips: tuple[FlipView, ...] = ()
     edges: tuple[EdgeView, ...] = ()
+    price: PriceView | None = None
     method: tuple[tuple[str, str], ...] = ()
     command: str | None = None
     run_path: str | None = None

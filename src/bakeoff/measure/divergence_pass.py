@@ -94,7 +94,11 @@ class DivergenceWalks:
         again = " once more" if repeat else ""
         self._progress.phase(f"asking {variant} for its probabilities{again}")
         walked, rows = run(self._walk(resident, variant, repeat))
+        # The dearest way to be told: a request a position, each with the whole text before it.
+        texts = self._sink.texts()[: walked.texts]
+        read = sum(len(t.tokens) * (len(t.before) + len(t.tokens) // 2) for t in texts)
         self._ledger.requests += len(rows)
+        self._ledger.spent += self._ledger.prices[variant].of(read, len(rows))
         return walked, rows
 
     async def _walk(self, resident: Resident, variant: str, repeat: int) -> tuple[DivergencePass, list[Distribution]]:

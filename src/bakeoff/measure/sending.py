@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..client import ClientBlock
@@ -44,6 +45,10 @@ class Sending:
         self._decided: dict[str, int] = {}
         self.shards: Shards | None = None
         self.processes = 1  # of the block at hand
+
+    def keep(self, processes: Mapping[str, int]) -> None:
+        """The numbers that the blocks of an interrupted run were measured with, by cell: they hold for the rest."""
+        self._decided.update(processes)
 
     def note(self, step: Step, client: ClientBlock) -> None:
         """A warm-up of the cell, as it went in this process."""

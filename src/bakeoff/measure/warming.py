@@ -155,10 +155,11 @@ def _latencies(records: Sequence[RequestRecord]) -> list[float]:
 
 _REMEDIES = {
     "auth": "give the key as `api_key: ${VAR}` and export VAR",
-    "not_found": "check `url`, `model` and the workload's `api` (completions or chat)",
+    "not_found": "check `url`, `model` and the workload's `api` (completions, chat, responses or messages)",
     "garbage": "the URL must be an OpenAI-compatible server that streams server-sent events",
     "rate_limited": "set `requests_per_minute` for this variant",
-    "timeout": "raise `request_timeout` of this variant, or shorten the outputs",
+    "timeout": "raise the time-outs of this variant (`request_timeout`, `first_byte_timeout`, `idle_timeout`), or "
+    "shorten the outputs",
     "connect": "check that the server is running and that its URL is right",
 }
 

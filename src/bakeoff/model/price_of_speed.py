@@ -20,7 +20,7 @@ class QualityScore(msgspec.Struct, frozen=True, kw_only=True):
     value: Interval
     difference: Interval
     # better | worse | equivalent | not worse | probably better | probably worse | inconclusive |
-    # uninformative | invalid
+    # uninformative | invalid; of a divergence: equivalent | different | inconclusive | invalid
     outcome: str
     margin: float | None = None
     items: int = 0
@@ -57,6 +57,7 @@ class TaskPart(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     log_share: Interval  # its part of ln(candidate ÷ base)
     seconds: Interval  # the same part in seconds per task
+    share: Interval | None = None  # of the whole gap; without bounds where the gap itself is not clear of nothing
 
 
 class TaskTime(msgspec.Struct, frozen=True, kw_only=True):

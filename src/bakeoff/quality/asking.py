@@ -78,7 +78,11 @@ def answers_of(questions: Sequence[Question], records: Sequence[RequestRecord], 
 
 def _answer(question: Question, record: RequestRecord, place: Place) -> Answer:
     cut = record.finish_reason == "length"
-    if record.error is not None:
+    if record.error == "empty":  # it answered, and said nothing: no fault of the connection
+        grade = question.item.grade(Reply("", cut))
+        if grade.score == 0:
+            grade = grade._replace(reason="the answer is empty")
+    elif record.error is not None:
         grade = Grade(None, "failed", f"{record.error}: {record.error_message or ''}"[:300])
     else:
         grade = question.item.grade(Reply(record.text, cut))

@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 
 #: A lumped probability below this is what single precision leaves of nothing.
 ROUNDING = 2e-6
+#: Logarithm of the smallest probability of single precision. What is less, servers tell as some huge number.
+SMALLEST = -104.0
 #: Mean KL divergence [nats] up to which two runs of the same numbers in another order of summation differ.
 NOISE = 1e-6
 
@@ -77,7 +79,7 @@ def compare(base: Sequence[Distribution], other: Sequence[Distribution]) -> Comp
         delta_p=np.array(
             [math.exp(their.token_logprob) - math.exp(ours.token_logprob) for ours, their in pairs], dtype=np.float64
         ),
-        log_ratio=np.array([ours.token_logprob - their.token_logprob for ours, their in pairs], dtype=np.float64),
+        log_ratio=np.array([_bounded(ours) - _bounded(their) for ours, their in pairs], dtype=np.float64),
         base_rest=np.array([ours.rest for ours, _ in pairs], dtype=np.float64),
         rest=np.array([their.rest for _, their in pairs], dtype=np.float64),
     )
@@ -104,7 +106,11 @@ def _listed(row: Distribution) -> tuple[NDArray[np.int64], Floats]:
     if row.token not in ids:
         ids.append(row.token)
         logs.append(row.token_logprob)
-    return np.array(ids, dtype=np.int64), np.array(logs, dtype=np.float64)
+    return np.array(ids, dtype=np.int64), np.maximum(np.array(logs, dtype=np.float64), SMALLEST)
+
+
+def _bounded(row: Distribution) -> float:
+    return max(row.token_logprob, SMALLEST)
 
 
 # Estimates ────────────────────────────────────────────────────────────────────────────────────────────────────────────

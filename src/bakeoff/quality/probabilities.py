@@ -26,6 +26,10 @@ _REMEDY = (
 )
 
 
+class TooMany(EndpointError):
+    """The server tells probabilities, but of fewer tokens than were asked for."""
+
+
 class Position(msgspec.Struct, frozen=True, kw_only=True):
     """What a server says about the token at one place of a text. Natural logarithms.
 
@@ -87,10 +91,10 @@ async def find_teller(http: HttpClient, endpoint: Endpoint, top: int | None = No
     for name in [known] if known in probes else list(probes):
         try:
             return await probes[name](http, endpoint, top)
+        except TooMany:
+            raise
         except EndpointError as error:
             refusals.append(error)
-    if len(refusals) == 1:
-        raise refusals[0]
     said = "; ".join(f"{error.where}: {error.message}" for error in refusals)
     raise EndpointError(f"it tells no probabilities along a given text ({said})", where=http.url(""), remedy=_REMEDY)
 

@@ -14,10 +14,9 @@ from ..client import HttpClient
 from ..client.query import MAX_ANSWER_BYTES
 from ..errors import EndpointError
 from ..model import Endpoint
-from .probabilities import DEFAULT_TOP, Greedy, Position, Prompt, position, token_list, unusable
+from .probabilities import DEFAULT_TOP, Greedy, Position, Prompt, TooMany, position, token_list, unusable
 
 _PATH = "completions"
-_USUAL_TOP = 20
 _ALLOWED = re.compile(r"max allowed: (\d{1,7})")
 _ENTRY_BYTES = 100  # of one token's entry in the answer, its text included
 
@@ -33,12 +32,12 @@ async def probe(http: HttpClient, endpoint: Endpoint, top: int | None) -> VllmTe
         if allowed is None:
             raise
         if top is not None:
-            raise EndpointError(
+            raise TooMany(
                 f"it lists at most {allowed[1]} tokens a position, not {top}",
                 where=error.where,
                 remedy=f"start vLLM with --max-logprobs {top}, or set quality.divergence.top to {allowed[1]}",
             ) from None
-        teller.top = max(1, int(allowed[1])) if int(allowed[1]) else _USUAL_TOP
+        teller.top = max(1, int(allowed[1]))
         await teller.along(before[:1], before[-1:])
     return teller
 

@@ -10,6 +10,7 @@ from ..units import change
 
 STATUS_TEXT = {
     "confirmed": "confirmed: one switch flipped, re-measured",
+    "measured": "measured: its time split exactly",
     "suspected": "suspected: not yet flipped alone",
     "refuted": "refuted: flipped, no effect",
     "cannot attribute": "",  # the title of such a finding says it already

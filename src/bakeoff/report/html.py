@@ -10,6 +10,7 @@ from .html_element import Markup, h
 from .html_evidence import crossings, distributions, environment, method, outputs, pairs, timeline
 from .html_svg import Draftsman
 from .html_verdict import findings, hero, measurements, resources, warnings
+from .price_html import price_of_resources, task_time
 from .quality_html import quality
 
 # Nothing may be fetched or run, whatever a hostile text managed to become.
@@ -23,6 +24,8 @@ def render_html(view: View) -> str:
         measurements(view, pen),
         resources(view, pen),
         quality(view),
+        task_time(view, pen),
+        price_of_resources(view),
         edges(view),
         crossings(view, pen),
         findings(view),

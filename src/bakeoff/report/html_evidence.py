@@ -91,6 +91,8 @@ def timeline(view: View, pen: Draftsman) -> Markup | None:
         "Each bar is one block. Hollow bars are the base's second visits; "
         "a triangle marks a block with failed requests."
     )
+    if view.timeline.client_processes > 1:
+        lead += f" The client sent from {view.timeline.client_processes} processes where one was not enough."
     chart = timeline_chart(pen, view.timeline, view.arms)
     drawing = h("div", {"class": "scroll", "tabindex": "0", "role": "group", "aria-label": "Timeline"}, chart)
     return section(

@@ -11,9 +11,10 @@ from .html_svg import Draftsman, Spec, arm_color
 WIDTH = 1000
 _LANE, _STRIP = 24, 42
 _EXTENT = 92
-_STRIPS = 8
+_STRIPS = 9
 # Below these a strip's axis would show the noise of an idle machine as if it mattered.
 _LEAST = {"other_cpu_share": 0.2, "steal_share": 5.0, "send_delay_p99_s": 1.0, "loop_lag_p99_s": 1.0,
+          "parse_backlog_p99_s": 1.0,
           "tree_cpu_share": 1.0, "client_cpu_share": 0.2, "gpu_busy": 100.0}  # fmt: skip
 
 

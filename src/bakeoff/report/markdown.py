@@ -19,6 +19,7 @@ from .figures import (
     share,
     summary_text,
 )
+from .price_text import price_markdown
 from .quality_text import score_markdown
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$>])")
@@ -39,6 +40,7 @@ def render_markdown(view: View) -> str:
         parts.append(_table(view, "Resources, per start", view.resources))
     parts += [
         score_markdown(view, _escape),
+        price_markdown(view, _escape),
         _quality(view),
         _bullets(edge_lines(view.edges)),
         _bullets(crossing_lines(view.crossings, full=False)),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..compare.view_types import Row, View
 from .figures import STATUS_TEXT, crossing_lines, edge_lines, fixes, grouped_notes, pair_values, share, summary_text
 from .lines import columns, fit, wrap
+from .price_text import break_even_lines, resource_lines, task_lines
 from .quality_text import score_lines
 from .terminal_table import table_lines
 
@@ -22,7 +23,9 @@ def render_terminal(view: View, *, color: bool, width: int = 100, full: bool = F
     """
     page = _Page(view=view, color=color, width=max(60, width), full=full)
     scores = "\n".join(score_lines(view, page.width, page.paint, full=full))
-    parts = [page.title(), *page.tables(), scores, page.decision(), page.tail()]
+    tasks = "\n".join(task_lines(view, page.width, page.paint, full=full))
+    resources = "\n".join(resource_lines(view, page.width, page.paint)) if full else ""
+    parts = [page.title(), *page.tables(), scores, tasks, resources, page.decision(), page.tail()]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -103,7 +106,7 @@ class _Page:
         return "\n".join(lines)
 
     def tail(self) -> str:
-        head = [*self._load(), *self._cross(), *self._pairs()]
+        head = [*self._load(), *self._cross(), *self._even(), *self._pairs()]
         return "\n".join([*head, *self._why(), *self._fix(), *self._warn(), *self._saved()])
 
     def _load(self) -> list[str]:
@@ -116,6 +119,12 @@ class _Page:
         lines: list[str] = []
         for text in crossing_lines(self.view.crossings, full=self.full):
             lines += self._labelled("" if lines else "Cross", text)
+        return lines
+
+    def _even(self) -> list[str]:
+        lines: list[str] = []
+        for text in break_even_lines(self.view, full=self.full):
+            lines += self._labelled("" if lines else "Even", text)
         return lines
 
     def _pairs(self) -> list[str]:

@@ -13,7 +13,7 @@ import msgspec
 
 from ..errors import RunFolderError
 from ..model import Distribution, DivergencePass, ForcedText
-from . import atomic, parts
+from . import parts
 from .documents import read_document, write_document
 
 SCHEMA = "bakeoff.divergence/1"
@@ -67,7 +67,10 @@ class DivergenceStore:
             raise RunFolderError(
                 "it names a part outside its folder", where=str(self._path), remedy="restore it from a copy"
             )
-        return sorted(parts.read_rows(path, Distribution), key=lambda row: (row.prompt, row.position))
+        found = parts.read_rows(path, Distribution)
+        if not all(len(row.ids) == len(row.logprobs) and _known([row.token_logprob, *row.logprobs]) for row in found):
+            raise RunFolderError("a row's probabilities are none", where=str(path), remedy="restore it from a copy")
+        return sorted(found, key=lambda row: (row.prompt, row.position))
 
     def _next(self) -> int:
         found = (path.stem.removeprefix("divergence-") for path in (self._run / _FOLDER).glob("divergence-*.parquet"))
@@ -81,6 +84,6 @@ class DivergenceStore:
         write_document(self._path, value)
 
 
-def clear_leftovers(run: Path) -> None:
-    """Removes what an interrupted write left; only while no other process writes there."""
-    atomic.remove_temporaries(run / _FOLDER)
+def _known(logprobs: Sequence[float]) -> bool:
+    """Whether they can be logarithms of probabilities (rounding leaves 1e-7 above zero; NaN is none)."""
+    return all(value <= 1e-3 for value in logprobs)

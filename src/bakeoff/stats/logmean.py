@@ -12,9 +12,17 @@ import math
 from typing import NamedTuple
 
 from ..errors import TooFewData
-from .shares import log_mean
 
 PARTS = ("calls", "waiting", "prefill", "reasoning tokens", "output tokens", "time per token")
+
+
+def log_mean(a: float, b: float) -> float:
+    """(a − b) ÷ ln(a ÷ b) of two positive numbers; a where they are equal."""
+    if a == b:
+        return a
+    away = (a - b) / b
+    # log1p keeps the quotient exact for numbers that hardly differ, and loses it where one is close to nothing.
+    return (a - b) / (math.log1p(away) if abs(away) < 0.5 else math.log(a / b))
 
 
 class TaskMeans(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from ...model import Caution
-from . import cache, client, design, failures, lengths, limits, machine, memory, series, server, steady, tokens
+from . import cache, client, design, failures, lengths, limits, machine, memory, series, server, steady, streams, tokens
 from .bench import Bench, percent
 from .outputs import OutputCheck
 
@@ -23,6 +23,7 @@ CHECKS: tuple[Callable[[Bench], Iterator[Caution]], ...] = (
     tokens.shortfall,
     tokens.input_tokens,
     tokens.finish_reasons,
+    streams.odd_streams,
     cache.cache_hits,
     cache.contamination,
     cache.cache_use,
@@ -51,6 +52,7 @@ CHECKS: tuple[Callable[[Bench], Iterator[Caution]], ...] = (
     steady.level_shifts,
     memory.memory_growth,
     memory.page_cache,
+    streams.resent,
     failures.server_notes,
     failures.prompt_notes,
     series.too_few,

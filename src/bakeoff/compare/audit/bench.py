@@ -12,7 +12,15 @@ from ..pairs import Grid, Pair
 from ..rows import Draft
 
 #: Metrics that contain the whole prefill, and so suffer from unequal prompts, cache hits or a late client.
-PREFILL_METRICS = ("ttft_s", "ttfo_s", "e2e_latency_s", "request_throughput_rps", "token_throughput_tps", "goodput_rps")
+PREFILL_METRICS = (
+    "ttft_s",
+    "ttfo_s",
+    "e2e_latency_s",
+    "task_time_s",
+    "request_throughput_rps",
+    "token_throughput_tps",
+    "goodput_rps",
+)
 LATENCY_METRICS = tuple(m.name for m in METRICS.values() if m.kind == "latency")
 LENGTH_METRICS = tuple(m.name for m in METRICS.values() if m.needs_equal_tokens)
 

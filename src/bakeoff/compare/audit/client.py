@@ -25,17 +25,21 @@ def client_bound(bench: Bench) -> Iterator[Caution]:
     for cell, variant, blocks in bench.arms():
         tpot = _typical(blocks, "tpot_s")
         lag, lag_tail = _health(blocks, lambda h: h.loop_lag_p50_s), _health(blocks, lambda h: h.loop_lag_p99_s)
-        cpu = _health(blocks, lambda h: h.client_cpu_share)
+        cpu = _health(blocks, _busy)
         if cpu > limits.CLIENT_CPU.value:
-            yield _client(cell, variant, f"the client used {percent(cpu)} of a core ({variant})", ())
+            each = " in each of its processes" if any(r.block.health.client_processes > 1 for r in blocks) else ""
+            yield _client(cell, variant, f"the client used {percent(cpu)} of a core{each} ({variant})", ())
             continue
-        steps = bench.experiment.workload(cell.workload).output_tokens - 1
+        steps = _tokens(blocks) - 1
         if steps > 0 and lag > limits.LOOP_LAG_MEDIAN_S.value and 2 * lag / steps > limits.SEND_DELAY.value * tpot:
             told = f"the client is typically {seconds(lag)} late in reading tokens ({variant})"
             yield _client(cell, variant, told, ("tpot_s",))
         floor = limits.LOOP_LAG_TPOT.value * tpot if np.isfinite(tpot) else 0.0
-        if lag_tail > max(limits.LOOP_LAG_TAIL_S.value, floor):
+        backlog = _health(blocks, lambda h: h.parse_backlog_p99_s)
+        if max(lag_tail, backlog) > max(limits.LOOP_LAG_TAIL_S.value, floor):
             told = f"one in a hundred of the client's timers was {seconds(lag_tail)} late or more"
+            if backlog > lag_tail:  # what arrives meanwhile is read that much later
+                told = f"one in a hundred of the client's reads waited {seconds(backlog)} or more to be parsed"
             yield _client(cell, variant, f"{told}: gaps between tokens are not reliable ({variant})", ("itl_s",))
             yield Caution(
                 code="client-bound",
@@ -130,6 +134,18 @@ def _send_delay(requests: Requests) -> float:
     late = np.asarray(sent, dtype=np.int64) - np.asarray(scheduled, dtype=np.int64)
     late = late[np.asarray(sent, dtype=np.int64) >= 0]
     return float(np.median(late)) / 1e9 if late.size else 0.0
+
+
+def _busy(health: Health) -> float | None:
+    """CPU time of one process of the client ÷ wall time: each has an event loop, and so a core, of its own."""
+    return None if health.client_cpu_share is None else health.client_cpu_share / max(health.client_processes, 1)
+
+
+def _tokens(blocks: Sequence[Requests]) -> float:
+    """Tokens of a typical answer; 0 where no server tells. What was asked for may be only a limit."""
+    told = np.concatenate([r.numbers("output_tokens") for r in blocks])
+    told = told[np.isfinite(told)]
+    return float(np.median(told)) if told.size else 0.0
 
 
 def _health(blocks: Sequence[Requests], field: Callable[[Health], float | None]) -> float:

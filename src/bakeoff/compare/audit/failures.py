@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...model import Caution
+from ...model import Caution, Cell
 from ..extract import Requests
 from . import limits
 from .bench import LATENCY_METRICS, Bench, bounded, count_of, percent
@@ -138,16 +138,20 @@ _PROMPT_REMEDIES = (
 def saturation(bench: Bench) -> Iterator[Caution]:
     """An open loop that an arm cannot follow: its waiting grows within the block. A finding about that arm."""
     for cell, variant, blocks in bench.arms():
-        growth = [value for r in blocks if (value := _growth(r)) is not None] if cell.kind == "open" else []
+        growth = [value for r in blocks if (value := _growth(r)) is not None] if cell.kind != "closed" else []
         if growth and float(np.median(growth)) >= limits.SATURATION_GROWTH.value:
             yield Caution(
                 code="saturated",
-                message=f"{variant} does not keep up with {cell.level:g} requests/s: TTFT grows "
+                message=f"{variant} does not keep up with {_offered(cell)}: TTFT grows "
                 f"{np.median(growth):.1f}× within a block, so that its level depends on the block's length",
-                remedy="compare at a rate that both can serve, or read this as the limit of this arm",
+                remedy="compare at a load that both can serve, or read this as the limit of this arm",
                 variant=variant,
                 cell=cell.key,
             )
+
+
+def _offered(cell: Cell) -> str:
+    return f"{cell.level:g} requests/s" if cell.kind == "open" else f"the trace at {cell.level:g} times its speed"
 
 
 def _growth(requests: Requests) -> float | None:
