@@ -41,6 +41,7 @@ _LABELS = {
     "rms_dp": "RMS Δp",
     "perplexity_ratio": "Perplexity ratio",
 }
+_BRIEF = ("accuracy", "kl_mean")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,7 @@ class ScoreView:
     sign: str
     word: str
     primary: bool  # it counts for the decision; the others describe
+    brief: bool  # it belongs into the short form
     items: int
     detail: str = ""  # flips, floor, what was cut, what would be needed
     note: str | None = None  # why it is not decided, and what to do
@@ -109,6 +111,7 @@ def _score(row: QualityScore, clean: Cleaner) -> ScoreView:
         sign=sign,
         word=row.outcome,
         primary=row.measure == "accuracy",
+        brief=row.measure in _BRIEF,
         items=row.items,
         detail="; ".join(_details(row)),
         note=clean(row.reason, 600) if row.reason else None,

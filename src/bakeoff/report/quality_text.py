@@ -14,7 +14,7 @@ _LABEL, _NAME = 34, 18
 
 def score_lines(view: View, width: int, paint: Callable[..., str], *, full: bool) -> list[str]:
     """The table of the terminal: what decides; full: also what only describes. Empty where nothing was measured."""
-    rows = [row for row in view.scores if full or row.primary]
+    rows = [row for row in view.scores if full or row.brief]
     if not rows:
         return []
     several = len(view.candidates) > 1
