@@ -279,7 +279,9 @@ def test_one_start_and_arms_one_after_the_other() -> None:
             data.block, started_ns=data.block.started_ns + shift, ended_ns=data.block.ended_ns + shift
         )
         simulation.blocks[i] = type(data)(block=moved, columns=data.columns)
-    assert one(result_of(simulation), "not-interleaved").variant == "flash"
+    result = result_of(simulation)
+    assert one(result, "not-interleaved").variant == "flash"
+    assert {row.outcome for row in result.comparisons} == {"invalid"}
 
 
 def test_saturation_of_one_arm_in_an_open_loop() -> None:

@@ -154,6 +154,7 @@ def starts(bench: Bench) -> Iterator[Caution]:
                 message=f"all blocks of {bench.base} and of {candidate.name} were measured one after the other: a "
                 "change of the machine would look like a difference",
                 remedy="set `starts: every round`, or keep both resident (`resident: all`)",
+                severity="invalid",
                 variant=candidate.name,
             )
 
