@@ -27,7 +27,12 @@ def test_servers_that_tell_no_probabilities_cost_the_divergence_only(tmp_path: P
     assert (row.candidate, row.measure, row.outcome) == ("flash", "kl_mean", "invalid")
     assert row.reason is not None
     assert row.reason.startswith("base: ")
+    assert "it has no /completion" in row.reason
+    assert "use a server that does: llama.cpp" in row.reason
     assert "vLLM" in row.reason
+    assert "base URL" not in row.reason
+    (note,) = result.quality
+    assert note.reason.startswith("the divergence that was asked for failed: base: it tells no probabilities")
     assert bakeoff.compare(result.run).scores == result.scores
 
 

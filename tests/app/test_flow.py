@@ -142,7 +142,7 @@ def test_an_undecided_gate_fails_when_a_decision_is_required(tmp_path: Path) -> 
     assert done.returncode in (3, 4), done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_saves_and_reports_what_there_is_and_resume_completes_it(
     tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -186,6 +186,94 @@ def test_kill_9_loses_at_most_the_block_in_flight_and_leaves_no_server(tmp_path:
     blocks = RunFolder.open(run).block_infos()
     assert [b.id for b in blocks] == list(range(9))
     assert len({(b.round, b.variant, b.cell, b.kind) for b in blocks}) == 9
+
+
+def test_a_resumed_run_ends_in_order_at_any_moment(tmp_path: Path) -> None:
+    """Again and again: in a start, a warm-up, a block, between them."""
+    experiment(tmp_path, budget={"pairs": "40..40", "minutes": 30}, aa=0)
+    process = subprocess.Popen([*CLI, "run", "experiment.yaml", "--quiet"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    _wait_for_blocks(tmp_path, 1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 130
+    run = only_run(tmp_path)
+    for attempt, delay_s in enumerate((0.0, 0.15, 0.33, 0.61, 0.97), start=1):
+        process = subprocess.Popen(
+            [*CLI, "run", "--resume", str(run), "--quiet"],
+            cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        for _ in range(1000):
+            if RunFolder.open(run).info.resumes == attempt:
+                break
+            time.sleep(0.02)
+        time.sleep(delay_s)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130, said
+        assert "Traceback" not in said
+        assert "RuntimeError" not in said
+        folder = RunFolder.open(run)
+        assert (folder.info.state, folder.live) == ("interrupted", False)
+        assert folder.info.blocks == len(folder.block_infos())
+        assert (folder.path / "result.json").exists()
+    assert "Still running" not in cli("report", str(run), cwd=tmp_path).stdout
+
+
+def test_what_an_interrupted_try_sent_is_not_found_in_the_cache_by_the_next_one(tmp_path: Path) -> None:
+    """A server that goes on running keeps its prefix cache; the bodies of a round stay the same for both arms."""
+    from bakeoff.measure.progress import Progress
+    from bakeoff.mock import LatencyModel, running
+
+    class Ends(Progress):
+        """Asks for an end in the third block, after two of its five requests."""
+
+        def __init__(self, after: int) -> None:
+            self.left = after
+
+        def request_done(self) -> None:
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    path = tmp_path / "experiment.yaml"
+    with running(LatencyModel(ttft_s=0.005, tpot_s=0.001, prefix_cache=True)) as server:
+        reached = {"engine": "openai", "url": server.url, "model": "mock"}
+        experiment(tmp_path, variants={"base": reached, "flash": {**reached}}, aa=0, workloads={"chat": {
+            "prompts": {"source": "synthetic", "input_tokens": 64}, "output_tokens": 4, "load": {"concurrency": [1]},
+            "block": {"requests": 5},
+        }})  # fmt: skip
+        result = bakeoff.run(path, root=tmp_path / "runs", progress=Ends(12))
+        assert result.state == "interrupted"
+        assert len(RunFolder.open(Path(result.run)).block_infos()) == 2
+        resumed = bakeoff.run(resume=result.run)
+        assert resumed.state == "complete"
+        assert sum(record.cached_tokens for record in server.send_log()) == 0
+    folder = RunFolder.open(Path(result.run))
+    assert (folder.info.resumes, folder.info.blocks, folder.info.stop_reason) == (1, 4, resumed.stop_reason)
+    bodies = {
+        (data.block.round, data.block.variant): [str(p).split()[-8:] for p in data.columns["prompt"]]
+        for data in folder.blocks()
+    }
+    for number in (0, 1):
+        assert bodies[number, "base"] == bodies[number, "flash"]
+    # And the servers were reached twice, which is no second start.
+    assert [c.code for c in resumed.warnings if c.code == "one-start"] == ["one-start"]
+
+
+def test_running_servers_are_reached_before_anything_is_begun(tmp_path: Path) -> None:
+    """Whichever it is that does not answer."""
+    import socket
+
+    from bakeoff.mock import LatencyModel, running
+
+    with socket.socket() as held, running(LatencyModel(ttft_s=0.005)) as server:
+        held.bind(("127.0.0.1", 0))  # bound and not listening: refuses
+        dead = f"http://127.0.0.1:{held.getsockname()[1]}"
+        for base, candidate, name in ((dead, server.url, "base"), (server.url, dead, "candidate")):
+            done = cli("run", "--base", base, "--candidate", candidate, "--model", "mock", "--quiet", cwd=tmp_path)
+            assert done.returncode == 2, done.stderr
+            assert f"variants.{name}" in done.stderr
+            assert not (tmp_path / "runs").exists()
+        assert server.send_log() == []
 
 
 def _wait_for_blocks(root: Path, count: int) -> None:
@@ -306,6 +394,10 @@ def test_too_few_pairs_for_any_decision_are_said_beforehand(tmp_path: Path) -> N
     done = cli("plan", "experiment.yaml", cwd=tmp_path)
     assert done.returncode == 0
     assert "no gate can be decided" in done.stdout
+    result = bakeoff.run(tmp_path / "experiment.yaml", root=tmp_path / "runs")
+    (told,) = [caution for caution in result.warnings if caution.code == "too-few-pairs"]
+    assert "budget.pairs is 2" in told.message
+    assert "budget.pairs to" in told.remedy
     experiment(tmp_path, budget={"pairs": "6..20", "minutes": 5})
     assert "no gate can be decided" not in cli("plan", "experiment.yaml", cwd=tmp_path).stdout
 

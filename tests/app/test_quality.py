@@ -163,5 +163,27 @@ def test_too_few_items_are_told_beforehand(tmp_path: Path) -> None:
     (told,) = [text for text in foretell(load_experiment(file), tmp_path).warnings if "quality" in text]
     assert "10 items are few for a margin of 1 points" in told
     assert "about 8,652" in told
-    file = experiment(tmp_path, quality=quality(tmp_path, margin_points=40))
+    file = experiment(tmp_path, quality=quality(tmp_path, margin=40))
     assert not any("quality" in text for text in foretell(load_experiment(file), tmp_path).warnings)
+
+
+def test_choices_of_a_server_that_tells_no_probabilities_are_told_with_the_remedy(tmp_path: Path) -> None:
+    line = json.dumps({"prompt": "one or two? ", "answer": 0, "choices": [" one", " two"]})
+    (tmp_path / "c.jsonl").write_text(line)
+    asked = {"tasks": {"c": {"path": "c.jsonl", "scorer": "choice"}}}
+    result = bakeoff.run(experiment(tmp_path, quality=asked, aa=0), root=tmp_path / "runs")
+    (row,) = [score for score in result.scores if score.measure == "accuracy"]
+    assert row.outcome == "invalid"
+    assert row.reason is not None
+    assert row.reason.startswith("no answer could be graded: it tells no probabilities along a given text")
+    assert row.reason.endswith("or grade generated answers (scorer: normalised)")
+
+
+def test_a_plan_foretells_the_requests_of_a_divergence(tmp_path: Path) -> None:
+    from bakeoff.app.foretell import foretell, plan_text
+    from bakeoff.app.loading import load_experiment
+
+    asked = load_experiment(experiment(tmp_path, quality={"divergence": {"prompts": 8, "tokens": 16}}))
+    text = plan_text(asked, foretell(asked, tmp_path))
+    assert "diverges  3 walks along 8 answers of the base, up to 16 tokens each, before the rounds" in text
+    assert "24 (vLLM) to 384 (llama.cpp, one a token) requests, and 8 for the answers; at most 25% of the time" in text

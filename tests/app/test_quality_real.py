@@ -36,7 +36,7 @@ def test_a_model_against_itself_answers_alike(tmp_path: Path) -> None:
         "warmup": {"min_requests": 1, "max_requests": 1},
         "aa": 1,
         "quality": {
-            "margin_points": 50,
+            "margin": 50,
             "tasks": {
                 "written": {"path": "q.jsonl", "function": "scorer:score", "stop": ["e"], "max_tokens": 12},
                 "chosen": {"path": "q.jsonl", "scorer": "choice"},

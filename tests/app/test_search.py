@@ -15,6 +15,7 @@ from bakeoff.measure.runner import Runner
 from bakeoff.runs import RunFolder
 
 from .flow import experiment, mock_command
+from .test_flow import cli
 
 
 def workload(load: dict[str, Any], requests: int) -> dict[str, Any]:
@@ -168,6 +169,57 @@ def test_a_plan_says_what_will_be_searched(tmp_path: Path) -> None:
     asked = load_experiment(experiment(tmp_path, workloads=both))
     text = plan_text(asked, foretell(asked, tmp_path / "runs"))
     assert "search    chat, 1 to 8 at a time: where more load gives no more throughput" in text
-    assert "0.99 of the requests meet ttft_s ≤ 0.5 s" in text
+    assert "99 % of the requests meet ttft_s ≤ 0.5 s" in text
     assert "blocks of 402 requests or more; at most 33% of each budget" in text
     assert "requests  by the levels found a round" in text
+
+
+def asked_of(folder: Path, load: dict[str, Any], **more: Any) -> tuple[str, ...]:
+    budget = {"pairs": "6..40", "minutes": 20, **more.pop("budget", {})}
+    spec = workload(load, requests=100)
+    spec["chat"].update(more)
+    return foretell(load_experiment(experiment(folder, workloads=spec, budget=budget)), folder).warnings
+
+
+def test_levels_that_cannot_fit_the_budget_are_said_beforehand(tmp_path: Path) -> None:
+    find = {"find": "goodput", "slo": {"ttft_s": 0.5}}
+    (told,) = asked_of(tmp_path, find)
+    assert "chat: up to 6 levels are found" in told
+    assert "the search leaves 13.3 min, too little for levels below" in told
+    (told,) = asked_of(tmp_path, {**find, "high": 2})
+    assert "min in all, and the search leaves 13.3 min" in told
+    (told,) = asked_of(tmp_path, find, block={"seconds": 60})
+    assert "min in all" in told
+    (told,) = asked_of(tmp_path, find, budget={"requests": 3000})
+    assert "requests in all, and the search leaves 2,000" in told
+    assert asked_of(tmp_path, find, budget={"minutes": None}) == ()
+    assert asked_of(tmp_path, {"rate": 2}) == ()
+
+
+def test_few_enough_are_not(tmp_path: Path) -> None:
+    assert asked_of(tmp_path, {"sweep": "rate", "low": 64, "high": 128}, budget={"minutes": 600}) == ()
+
+
+def test_a_search_without_room_is_refused_and_its_run_is_no_measure_of_time(tmp_path: Path) -> None:
+    load = {"find": "goodput", "low": 1, "high": 64}
+    chat = workload(load, requests=300)
+    chat["chat"]["slo"] = {"ttft_s": 1.0}
+    file = experiment(tmp_path, workloads=chat, budget={"pairs": "2..2", "minutes": 0.3}, aa=0)
+    done = cli("run", file.name, "--quiet", cwd=tmp_path)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert "the search of chat ends before a single level: it needs about" in done.stderr
+    assert "raise budget.minutes to about" in done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    folder = RunFolder.open(run)
+    assert folder.info.state == "failed"
+    assert folder.info.stop_reason is not None
+    assert folder.info.stop_reason.startswith("budget.minutes: the search of chat")
+
+
+def test_a_failed_run_forecasts_no_time(tmp_path: Path) -> None:
+    file = experiment(tmp_path)
+    result = bakeoff.run(file, root=tmp_path / "runs")
+    asked = load_experiment(file)
+    assert foretell(asked, tmp_path / "runs").from_run == Path(result.run).name
+    RunFolder.open(Path(result.run)).update(state="failed")
+    assert foretell(asked, tmp_path / "runs").from_run is None

@@ -197,10 +197,33 @@ def test_a_fast_server_is_invalid_only_where_the_delay_matters(base: Arm, flash:
         assert "TPOT is not touched, E2E by 0" in told.remedy
 
 
-def test_a_late_timer_now_and_then_is_a_warning_for_medians() -> None:
+def test_a_late_timer_now_and_then_spoils_gaps_and_no_median() -> None:
     result = measured({"flash": unhealthy(loop_lag_p99_s=0.02)})
-    assert {c.severity for c in cautions(result, "client-bound")} == {"invalid", "warning"}
+    assert one(result, "client-bound").message.endswith(
+        "(flash): gaps between tokens are not reliable, nor are tails; medians are"
+    )
+    assert invalid(result) == {"itl_s"}
     assert row(result, "tpot_s").outcome == "equivalent"
+
+
+def test_a_late_timer_of_all_arms_and_cells_is_one_fact() -> None:
+    """It is the one client's; a short run on a busy machine would else say it a dozen times."""
+    several = experiment(workloads=(workload(load=Load(kind="closed", levels=(1.0, 2.0, 4.0))),))
+    arms = {"base": unhealthy(loop_lag_p99_s=0.02), "flash": unhealthy(loop_lag_p99_s=0.03)}
+    result = measured(arms, asked=several)
+    found = one(result, "client-bound")
+    assert (found.variant, found.cell, found.metrics, found.severity) == (None, None, ("itl_s",), "invalid")
+    assert "30.0 ms late or more (base, flash)" in found.message
+
+
+def test_a_late_timer_of_one_candidate_leaves_the_others_valid() -> None:
+    three = experiment(variants=tuple(Variant(name=n, engine="openai") for n in ("base", "flash", "more")))
+    result = measured({"flash": unhealthy(loop_lag_p99_s=0.02)}, asked=three)
+    assert one(result, "client-bound").variant == "flash"
+    assert {r.candidate for r in result.comparisons if r.outcome == "invalid"} == {"flash"}
+    result = measured({"base": unhealthy(loop_lag_p99_s=0.02)}, asked=three)
+    assert one(result, "client-bound").variant is None
+    assert {r.candidate for r in result.comparisons if r.outcome == "invalid"} == {"flash", "more"}
 
 
 @pytest.mark.parametrize(
@@ -362,6 +385,19 @@ def test_notes_of_prompts_are_told_once_with_their_own_remedy(note: str, remedy:
     assert (found.message, found.variant) == (note, None)
     assert remedy in found.remedy
     assert "log" not in found.remedy
+
+
+@pytest.mark.parametrize(("engine", "where"), [("openai", "where it runs"), ("command", "in the run folder")])
+def test_a_log_is_looked_for_where_it_is(engine: str, where: str) -> None:
+    variants = tuple(Variant(name=n, engine=engine) for n in ("base", "flash"))
+    told = {"fail": 0.2, "block": {"notes": ("the server ended during this block: killed",)}}
+    result = measured({"flash": Arm(**told)}, asked=experiment(variants=variants))
+    assert where in cautions(result, "errors")[0].remedy
+    assert where in one(result, "block-note").remedy
+    assert (
+        where
+        in cautions(measured({"flash": Arm(fail=1.0)}, asked=experiment(variants=variants)), "all-failed")[0].remedy
+    )
 
 
 def test_the_remedy_for_one_start_is_what_is_missing() -> None:

@@ -200,3 +200,42 @@ def test_arms_that_differ_alike_at_every_level_do_not_cross() -> None:
     (crossing,) = [c for c in result.crossings if c.metric == "ttft_s"]
     assert crossing.status == "none"
     assert crossing.better_below is True
+
+
+def rated(rates: dict[str, tuple[float, ...]], levels: tuple[float, ...]) -> Edge:
+    """A sweep whose throughput at each level is told [requests/s], within a percent from round to round."""
+    asked = searched("sweep", levels)
+    simulation = Simulation(asked, {"base": Arm(), "flash": Arm()}).run(8)
+    for i, data in enumerate(simulation.blocks):
+        block = data.block
+        at = [cell.key for cell in asked.cells()].index(block.cell)
+        noise = 1 + 0.01 * ((block.round * 7 + at) % 3 - 1)
+        width = int(len(data) / (rates[block.variant][at] * noise) * 1e9)
+        ends = np.linspace(block.started_ns + 1, block.started_ns + width, len(data)).astype(np.int64)
+        columns = {**data.columns, "last_token_ns": ends, "end_ns": ends}
+        window = (block.started_ns, block.started_ns + width)
+        simulation.blocks[i] = BlockData(block=msgspec.structs.replace(block, window_ns=window), columns=columns)
+    return edge(result_of(simulation))
+
+
+def test_a_peak_that_was_not_reached_leaves_its_bound_open() -> None:
+    levels = (1.0, 2.0, 4.0, 8.0)
+    flat, rising = (10.0, 20.0, 30.0, 30.5), (10.0, 20.0, 40.0, 80.0)
+    found = rated({"base": flat, "flash": rising}, levels)
+    assert found.base.high is not None
+    assert found.value.high is None
+    assert (found.ratio.low is None, found.ratio.high is None) == (False, True)
+    assert found.reason == "flash is still rising at 8, the highest level: raise `high`"
+    found = rated({"base": rising, "flash": rising}, levels)
+    assert (found.ratio.low, found.ratio.high, found.outcome) == (None, None, "inconclusive")
+    found = rated({"base": flat, "flash": flat}, levels)
+    assert found.reason is None or "rising" not in found.reason
+    assert found.ratio.low is not None
+    assert found.ratio.high is not None
+
+
+def test_the_comparison_counts_a_step_as_the_search_does() -> None:
+    from bakeoff.compare import edge as compared
+    from bakeoff.measure import search
+
+    assert compared.RISE == search.RISE

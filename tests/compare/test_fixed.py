@@ -59,6 +59,16 @@ def test_fewer_pairs_than_were_fixed_are_told() -> None:
     assert not cautions(result_of(Simulation(asked).run(20)), "fixed-n-short")
 
 
+@pytest.mark.parametrize(("state", "remedy"), [("complete", "larger budget"), ("interrupted", "--resume")])
+def test_the_remedy_for_fewer_pairs_is_one_that_works(state: Any, remedy: str) -> None:
+    """A run that stopped at its budget is complete: it cannot be gone on with."""
+    simulation = Simulation(fixed(20)).run(8)
+    result = compare_blocks(simulation.experiment, simulation.blocks, simulation.starts, run="", state=state)
+    found = one(result, "fixed-n-short")
+    assert remedy in found.remedy
+    assert ("--resume" in found.remedy) == (state == "interrupted")
+
+
 def test_tails_are_pooled_where_blocks_are_too_small_and_refused_where_all_are() -> None:
     asked = fixed(gates=("ttft_s.p95", "tpot_s"), workloads=(workload(block=BlockSize(requests=40)),))
     simulation = Simulation(asked, {"flash": Arm(ttft_s=0.1)}, noise=Noise()).run(10)

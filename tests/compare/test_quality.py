@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import pytest
 
+from bakeoff.compare.divergence import invalid_row
 from bakeoff.compare.quality import judge_quality, without_unmeasured
 from bakeoff.model import (
     Answer,
@@ -272,3 +273,40 @@ def test_a_note_that_quality_was_not_measured_goes_when_it_was() -> None:
     garbage = QualityNote(candidate="flash", status="garbage", reason="empty")
     assert without_unmeasured([unmeasured, garbage], scores) == (garbage,)
     assert without_unmeasured([unmeasured], ()) == (unmeasured,)
+
+
+def test_a_divergence_that_failed_is_told_in_place_of_nothing_was_run() -> None:
+    note = QualityNote(candidate="flash", status="not measured", reason="no quality task was run")
+    row = invalid_row("flash", "base: it tells no probabilities (it has no /completion); use a server that does")
+    (found,) = without_unmeasured([note], [row])
+    assert found.status == "not measured"
+    assert found.reason == (
+        "the divergence that was asked for failed: base: it tells no probabilities (it has no /completion)"
+    )
+    (other,) = without_unmeasured([note], [invalid_row("fixed", "it failed")])
+    assert other == note
+
+
+@pytest.mark.parametrize(
+    ("scorer", "status", "remedy"),
+    [
+        ("choice", "ungradable", None),
+        ("normalised", "ungradable", None),
+        ("function", "ungradable", "mend the function for those that it could not grade"),
+        ("choice", "failed", "look at the server's log for those that failed"),
+        ("numeric", "cut", "raise `max_tokens` (or give `stop`) for those that max_tokens cut"),
+    ],
+)
+def test_a_remedy_is_one_for_what_went_wrong(scorer: str, status: str, remedy: str | None) -> None:
+    experiment = asked("sums")
+    task = QualityTask(name="sums", source="jsonl", scorer=scorer)  # type: ignore[arg-type]
+    experiment = msgspec.structs.replace(experiment, quality=Quality(tasks=(task,)))
+    reason = "it tells no probabilities; grade generated answers "
+    found = [a for v in ("base", "flash") for a in answers(v, [None] * 4, status=status, reason=reason)]
+    (row,) = judge_quality(experiment, found)[0]
+    assert row.outcome == "invalid"
+    assert row.reason == "; ".join(
+        text
+        for text in ("no answer could be graded: it tells no probabilities; grade generated answers", remedy)
+        if text
+    )

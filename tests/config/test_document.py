@@ -197,3 +197,30 @@ def test_any_value_in_place_of_a_good_one(value: object, place: int) -> None:
     section, key = sections[place % len(sections)]
     section[key] = value
     _only_config_errors(yaml.safe_dump(good, allow_unicode=True))
+
+
+@pytest.mark.parametrize("number", ["1e400", "99999999999999999999", "-1e999"])
+@pytest.mark.parametrize(
+    "place",
+    ["input_tokens: 8", "output_tokens: 4", "concurrency: 1", "requests: 16", "pairs: 6", "margin: 0.03", "seed: 0"],
+)
+def test_a_number_that_cannot_be_used_is_one_problem_and_not_two(place: str, number: str, tmp_path: Path) -> None:
+    text = """
+variants:
+  base: {engine: openai, url: "http://127.0.0.1:1"}
+  flash: {engine: openai, url: "http://127.0.0.1:2"}
+workloads:
+  chat:
+    prompts: {input_tokens: 8}
+    output_tokens: 4
+    load: {concurrency: 1}
+    block: {requests: 16}
+budget: {pairs: 6}
+margin: 0.03
+seed: 0
+"""
+    parse_experiment(text, "x.yaml", tmp_path, {})
+    with pytest.raises(ConfigError) as caught:
+        parse_experiment(text.replace(place, f"{place.partition(':')[0]}: {number}"), "x.yaml", tmp_path, {})
+    (problem,) = caught.value.problems
+    assert "not a number that can be used" in problem.message

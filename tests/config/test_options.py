@@ -226,3 +226,9 @@ def test_an_engine_is_not_asked_about_what_is_not_understood() -> None:
     with pytest.raises(ConfigError, match="1 problem"):
         from_options(CliOptions(base="what", candidates=("http://h:1",)), {}, engine)
     assert asked == ["candidate"]
+
+
+def test_the_method() -> None:
+    assert _from(method="fixed", pairs="12").method == "fixed"
+    assert _from().method == "anytime"
+    assert _problems(method="fix").count("--method") == 1

@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 def test_all_of_it(folder: Path) -> None:
     found = parsed(
         {
-            "margin_points": 2,
+            "margin": "2 points",
             "tasks": {
                 "puzzles": {"datasets": {"chain_sum": 5}, "template": "chat", "repeats": 3, "temperature": 0.7},
                 "sums": {"path": "q.jsonl", "scorer": "exact", "max_tokens": 8, "stop": ["\n"], "items": 4},
@@ -89,7 +89,7 @@ def test_nothing_asked_is_nothing(tmp_path: Path) -> None:
         ({"path": "q.jsonl", "scorer": "function"}, "function: is missing"),
         ({"path": "q.jsonl", "function": "scorer.py"}, "must be module:function"),
         ({"path": "q.jsonl", "function": "no_such_module_there:f"}, "neither no_such_module_there.py"),
-        ({"path": "q.jsonl", "scorer": "task"}, "a file has none"),
+        ({"path": "q.jsonl", "scorer": "task"}, "must be 'exact', 'normalised', "),
         ({"path": "q.jsonl", "repeats": 0}, "at least 1"),
         ({"path": "q.jsonl", "scorr": "exact"}, "scorr"),
     ],
@@ -101,4 +101,45 @@ def test_what_cannot_be_asked_is_told(task: dict[str, object], message: str, fol
 def test_an_empty_question_and_repeats_of_nothing(tmp_path: Path) -> None:
     assert "asks for nothing" in refused({}, tmp_path)
     assert "there are none" in refused({"divergence": {}, "consistency": {}}, tmp_path)
-    assert "margin_points" in refused({"tasks": {"p": {}}, "margin_points": 0}, tmp_path)
+    assert "margin" in refused({"tasks": {"p": {}}, "margin": 0}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("written", "points"),
+    [("1 point", 1.0), ("1.5 points", 1.5), ("2points", 2.0), ("3", 3.0), (4, 4.0), (0.5, 0.5), (100, 100.0)],
+)
+def test_a_margin_is_in_points(written: object, points: float, tmp_path: Path) -> None:
+    found = parsed({"tasks": {"puzzles": {}}, "margin": written}, tmp_path).quality
+    assert found is not None
+    assert found.margin_points == points
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("1%", "did you mean '1 points'?"),
+        ("a point", "such as '1 point'"),
+        (True, "such as '1 point'"),
+        ([1], "such as '1 point'"),
+        (0, "more than 0"),
+        ("101 points", "at most 100"),
+        (-1, "more than 0"),
+    ],
+)
+def test_what_is_no_margin_is_told(written: object, said: str, tmp_path: Path) -> None:
+    assert said in refused({"tasks": {"puzzles": {}}, "margin": written}, tmp_path)
+
+
+def test_the_margin_goes_by_one_name(tmp_path: Path) -> None:
+    assert "did you mean 'margin'?" in refused({"tasks": {"puzzles": {}}, "margin_points": 1}, tmp_path)
+
+
+def test_a_scorer_is_none_but_those_that_are_documented(folder: Path) -> None:
+    from typing import get_args
+
+    from bakeoff.config.schema import TaskSection
+
+    literal = get_args(TaskSection.model_fields["scorer"].annotation)[0]
+    page = Path(__file__).parents[2].joinpath("docs", "quality.md").read_text(encoding="utf-8")
+    assert all(f"| `{name}`" in page for name in get_args(literal))
+    assert "`task`" not in refused({"tasks": {"sums": {"path": "q.jsonl", "scorer": "guess"}}}, folder)

@@ -77,7 +77,7 @@ def test_limits_may_stand_beside_the_load() -> None:
         (
             "{find: goodput, slo: {ttft_s: 1}}",
             "block: {requests: 99}",
-            "block.requests: 99 requests cannot tell whether 0.99 of them meet the limits",
+            "block.requests: 99 requests cannot tell whether 99 % of them meet the limits",
         ),
     ],
 )

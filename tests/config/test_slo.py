@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,15 @@ def test_limits_are_seconds_or_durations() -> None:
 
 @pytest.mark.parametrize(
     ("slo", "said"),
-    [("{}", "needs limits"), ("{ttft: 1}", "ttft"), ("{ttft_s: 5 parsecs}", "parsecs"), ("{ttft_s: -1}", "slo")],
+    [
+        ("{}", "needs limits"),
+        ("{ttft: 1}", "slo.ttft: unknown key; did you mean 'ttft_s'?"),
+        ("{e2e: 1}", "slo.e2e: unknown key; did you mean 'e2e_latency_s'?"),
+        ("{speed: 1}", "known here: ttft_s, ttfo_s, tpot_s, e2e_latency_s"),
+        ("{ttft_s: 5 parsecs}", "parsecs"),
+        ("{ttft_s: -1}", "slo"),
+    ],
 )
 def test_wrong_limits_are_named(slo: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=re.escape(said)):
         parse_experiment(TEXT.replace("SLO", slo), "x.yaml", Path(), {})

@@ -118,11 +118,37 @@ def test_gates_that_disagree_without_a_decided_task_stay_open(e2e: str | None) -
 
 
 def test_undecided_says_what_is_missing() -> None:
-    open_gate = row("flash", "short.ttft", "inconclusive", 1.02, pairs_needed=14)
-    found = decide(asked("flash"), [open_gate, *rows("flash", long="faster faster faster")])
+    open_gates = [
+        row("flash", "short.ttft", "inconclusive", 1.02, pairs_needed=57, seconds_needed=240.0),
+        row("flash", "short.tpot", "probably faster", 0.96, pairs_needed=3),
+        row("flash", "long.ttft", "inconclusive", 1.02),
+    ]
+    found = decide(asked("flash"), open_gates)
     assert found.ship is None
-    assert found.reasons[0].startswith("flash is undecided: TTFT +2.0 %")
-    assert "(inconclusive, about 14 more pairs needed)" in found.reasons[0]
+    # A sentence a cell, and each gate with its own pairs: the one that needs many says nothing about the other.
+    assert len(found.reasons) == 2
+    assert found.reasons[0] == (
+        f"flash is undecided in {SHORT}: "
+        "TTFT +2.0 % [±0.0, +4.0] inconclusive, about 57 more pairs needed (about 4 min); "
+        "TPOT −4.0 % [−5.9, −2.1] probably faster, about 3 more pairs needed"
+    )
+    assert found.reasons[1] == f"flash is undecided in {LONG}: TTFT +2.0 % [±0.0, +4.0] inconclusive"
+
+
+def test_a_gate_without_a_pair_says_so_instead_of_a_number() -> None:
+    bare = row("flash", "short.ttft", "inconclusive", 1.0, reason="no complete pair yet")
+    found = decide(asked("flash"), [msgspec.structs.replace(bare, ratio=Ratio(point=None))])
+    assert found.reasons == (f"flash is undecided in {SHORT}: TTFT inconclusive, no complete pair yet",)
+
+
+def test_cells_invalid_for_one_reason_say_it_once() -> None:
+    why = "in 12 of 12 blocks other processes took the machine; stop them"
+    gates = [
+        row("flash", "short.ttft", "invalid", 0.5, reason=why),
+        row("flash", "long.ttft", "invalid", 0.5, reason=f"{why} (and 1 more, see the warnings)"),
+    ]
+    (reason,) = decide(asked("flash"), gates).reasons
+    assert reason.count("other processes") == 1
 
 
 def test_invalid_is_no_verdict() -> None:
@@ -187,7 +213,7 @@ def test_conditions_of_quality_and_starts() -> None:
     ok = [QualityNote(candidate="flash", status="ok", reason="")]
     assert decide(asked("flash"), fast, ok).conditions == ()
     assert decide(asked("flash"), fast, ok, once).conditions == (
-        "for these starts only (each server was started once)",
+        "for these starts only (the servers were not restarted)",
     )
     unfit = [QualityNote(candidate="flash", status="not comparable", reason="one file")]
     assert decide(asked("flash"), fast, unfit).conditions == ("if its quality suffices (it cannot be compared here)",)

@@ -75,3 +75,24 @@ def test_without_measured_quality_the_old_condition_stays() -> None:
     # Divergence alone is no task.
     found = decide(asked("flash"), fast, [note], scores=[score("inconclusive", measure="kl_mean", task=None)])
     assert "if its quality suffices (quality was not measured)" in found.conditions
+
+
+def test_quality_that_could_not_be_judged_is_the_first_thing_that_is_said() -> None:
+    fast = rows("flash", short="faster faster faster", long="faster faster faster")
+    counts = {"base.asked": 3, "base.ungradable": 3, "candidate.asked": 3, "candidate.cut": 1, "candidate.failed": 2}
+    row = score("invalid", items=0, reason="no answer could be graded: the function raised SystemExit", counts=counts)
+    found = decide(asked("flash"), fast, scores=[row])
+    assert found.ship == "flash"
+    assert found.conditions[0] == "if its quality suffices (0 of 6 answers to sums could be graded)"
+    never = score("invalid", items=0, reason="no question was asked of flash: the run ended before", counts={})
+    assert decide(asked("flash"), fast, scores=[never]).conditions[0] == (
+        "if its quality suffices (no question of sums was answered)"
+    )
+    blank = score(
+        "invalid",
+        reason="no answer holds what the scorer looks for: no number; mend it",
+        counts={"base.asked": 3},
+    )
+    assert decide(asked("flash"), fast, scores=[blank]).conditions[0] == (
+        "if its quality suffices (sums: invalid, no answer holds what the scorer looks for)"
+    )

@@ -14,7 +14,7 @@ from bakeoff.config import parse_experiment
 from bakeoff.errors import ConfigError
 from bakeoff.model import Experiment, Problem, Variant
 
-from .pages import CodeBlock, code_blocks, page
+from .pages import CodeBlock, code_blocks, page, table_rows
 
 EXPERIMENTS = [block for block in code_blocks("yaml") if re.search(r"^variants:", block.text, re.MULTILINE)]
 OTHERS = [block for block in code_blocks("yaml") if block not in EXPERIMENTS]
@@ -56,6 +56,58 @@ def test_experiments_are_valid(block: CodeBlock, tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("block", OTHERS, ids=lambda block: block.id)
 def test_other_yaml_is_yaml(block: CodeBlock) -> None:
     assert isinstance(yaml.safe_load(block.text), dict)
+
+
+# The sections of an experiment that every fragment needs around itself.
+_FRAME = {
+    "variants": """\
+variants:
+  base: {engine: openai, url: "http://127.0.0.1:8000"}
+  candidate: {engine: openai, url: "http://127.0.0.1:8001"}
+""",
+    "workloads": """\
+workloads:
+  chat: {prompts: {input_tokens: 256, output_tokens: 64}, load: {concurrency: 4}}
+""",
+}
+
+
+def _fragments() -> list[CodeBlock]:
+    """Blocks that show some sections of an experiment, made whole by those that they leave out."""
+    from bakeoff.config.schema import known_keys
+
+    found = []
+    for block in OTHERS:
+        sections = set(yaml.safe_load(block.text))
+        if sections <= set(known_keys(())):
+            around = "".join(text for name, text in _FRAME.items() if name not in sections)
+            found.append(block._replace(text=block.text + around))
+    return found
+
+
+FRAGMENTS = _fragments()
+
+
+def test_there_are_fragments() -> None:
+    assert {"README.md", "experiment-file.md", "quality.md"} <= {block.page for block in FRAGMENTS}
+
+
+@pytest.mark.parametrize("block", FRAGMENTS, ids=lambda block: block.id)
+def test_fragments_are_valid_within_an_experiment(
+    block: CodeBlock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_tasks").mkdir()
+    assert parsed(block, tmp_path, monkeypatch).candidates
+
+
+def test_every_option_of_a_run_without_a_file_is_explained_and_none_besides() -> None:
+    from bakeoff.cli.run import command
+
+    options = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
+    text = page("experiment-file.md").partition("## Without a file")[2]
+    assert options - set(re.findall(r"--[\w-]+", text)) == set()
+    named = {option for row in table_rows(text) for option in re.findall(r"`(--[a-z][\w-]*)", row[0])}
+    assert named - options == set()
 
 
 def test_the_complete_example_states_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

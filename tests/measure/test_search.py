@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bakeoff.errors import UsageError
 from bakeoff.measure.budget import Ledger
 from bakeoff.measure.pilot import Pilot, searches
 from bakeoff.measure.plan import Step
@@ -167,9 +168,9 @@ def test_a_search_that_is_cut_short_knows_what_it_knows() -> None:
         left[0] -= 1
         return Reading(rate, 1.0, 0.0) if left[0] >= 0 else None
 
-    assert run(find(FIND, near=1.0), show)[0] == Found(8.0, (1.0, 2.0, 4.0, 8.0))
-    assert run(find(FIND, near=1.0), lambda _rate: None)[0] == Found(None, ())
-    assert run(sweep(SWEEP, whole=True), lambda _level: None)[0] == Found(None, ())
+    assert run(find(FIND, near=1.0), show)[0] == Found(8.0, (1.0, 2.0, 4.0, 8.0), "budget")
+    assert run(find(FIND, near=1.0), lambda _rate: None)[0] == Found(None, (), "budget")
+    assert run(sweep(SWEEP, whole=True), lambda _level: None)[0] == Found(None, (), "budget")
 
 
 # sweep ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,9 +195,21 @@ def test_a_sweep_of_rates_ends_beyond_the_capacity() -> None:
 
 def test_a_sweep_ends_at_its_upper_end_and_at_a_collapse() -> None:
     found, asked = run(sweep(Search(kind="sweep", low=1, high=6), whole=True), lambda level: Reading(level, 1, 0))
-    assert (found.edge, asked) == (6, [1, 2, 4, 6])
+    assert (found.edge, asked, found.ended) == (6, [1, 2, 4, 6], "upper end")
     found, asked = run(sweep(SWEEP, whole=True), lambda level: Reading(level, 1, 0.5 if level == 4 else 0))
-    assert (found.edge, asked) == (2, [1, 2, 4])
+    assert (found.edge, asked, found.ended) == (2, [1, 2, 4], "collapsed")
+    # At the upper end, but the last step added nothing: that much is known.
+    found, asked = run(
+        sweep(Search(kind="sweep", low=1, high=8), whole=True), lambda level: Reading(min(level, 4), 1, 0)
+    )
+    assert (found.edge, asked, found.ended) == (4, [1, 2, 4, 8], "found")
+
+
+def test_a_find_that_holds_at_its_upper_end_says_so() -> None:
+    found, _ = run(find(FIND, near=1.0), lambda rate: Reading(rate, 1.0, 0.0))
+    assert (found.edge, found.ended) == (FIND.high, "upper end")
+    found, _ = run(find(FIND, near=1.0), lambda rate: Reading(rate, 1.0 if rate < 10 else 0.0, 0.0))
+    assert found.ended == "found"
     assert run(sweep(SWEEP, whole=True), lambda _level: Reading(0, 0, 1))[0].edge is None
 
 
@@ -389,3 +402,41 @@ def test_the_pilot_takes_a_third_of_each_budget_at_most(budget: dict[str, Any]) 
     assert {step.variant for step in bench.steps} == {"base", "fast"}  # the first leaves its share to the second
     assert resolved.workloads[0].load.levels
     assert all(math.isfinite(level) for level in resolved.workloads[0].load.levels)
+
+
+@pytest.mark.parametrize(
+    ("kind", "high", "said"),
+    [
+        ("closed", 4.0, "is still rising at 4 at a time, the upper end of the search; raise `high`"),
+        ("closed", 256.0, "gains nothing beyond about"),
+        ("open", 8.0, "holds even at 8 requests/s, the upper end of the search; raise `high`"),
+        ("open", 256.0, "holds up to about"),
+    ],
+)
+def test_the_note_says_why_the_search_ended(kind: LoadKind, high: float, said: str) -> None:
+    search = msgspec.structs.replace(SWEEP if kind == "closed" else FIND, high=high)
+    _, bench = resolve(experiment(search, kind))
+    assert len(bench.notes) == 2
+    assert all(said in note for note in bench.notes)
+
+
+@pytest.mark.parametrize(
+    ("search", "kind", "budget", "where"),
+    [
+        (FIND, "open", {"seconds": 6.0}, "budget.minutes"),
+        (FIND, "open", {"requests": 300}, "budget.requests"),
+        (FIND, "open", {"spend": Spend(amount=0.003)}, "budget.spend"),
+        (SWEEP, "closed", {"requests": 200}, "budget.requests"),
+    ],
+)
+def test_a_budget_that_holds_no_probe_is_refused_with_what_it_takes(
+    search: Search, kind: LoadKind, budget: dict[str, Any], where: str
+) -> None:
+    """Going on would compare at a rate that nobody asked for and nobody found."""
+    with pytest.raises(UsageError) as caught:
+        resolve(experiment(search, kind, **budget))
+    assert caught.value.where == where
+    assert "needs about" in caught.value.message
+    assert "its share of the budget is" in caught.value.message
+    assert caught.value.remedy is not None
+    assert f"raise {where} to about" in caught.value.remedy

@@ -303,7 +303,10 @@ def test_wrong_options_exit_2_and_say_why(args: list[str], says: str) -> None:
 
 
 def test_help_and_the_list_of_faults() -> None:
-    assert "--tpot" in CliRunner().invoke(mock_command, ["--help"]).output
+    told = CliRunner().invoke(mock_command, ["--help"]).output
+    assert "--tpot" in told
+    assert "[default: 0.05s]" in " ".join(told.split())
+    assert "(0" not in told  # a default is shown as it would be written
     listed = CliRunner().invoke(mock_command, ["--list-faults"])
     assert listed.exit_code == 0
     assert "die_after" in listed.output

@@ -79,7 +79,7 @@ def test_a_whole_text_counts_from_its_second_token(way: str) -> None:
 def test_a_server_without_logprobs_is_refused_with_the_remedy() -> None:
     with (
         served(TinyLanguage("none")) as url,
-        pytest.raises(EndpointError, match="probabilities of given text") as caught,
+        pytest.raises(EndpointError, match="no probabilities along a given text") as caught,
     ):
         asyncio.run(choice_logprobs(endpoint(url, "none"), "a", ["b"]))
     assert "echo" in (caught.value.remedy or "")

@@ -315,7 +315,10 @@ def environment() -> Environment:
 
 def starts(data: list[BlockData]) -> list[Start]:
     seen = {b.block.start_id: b.block for b in data}
-    return [Start(id=i, variant=b.variant, round=b.round, group=b.group, kind=b.kind) for i, b in seen.items()]
+    return [
+        Start(id=i, variant=b.variant, round=b.round, group=b.group, kind=b.kind, spawn_ns=b.started_ns - 2 * 10**9)
+        for i, b in seen.items()
+    ]
 
 
 def view(*, redact: bool = False) -> View:

@@ -7,9 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
+from bakeoff.compare.view import build_view
+from bakeoff.model import Interval
 from bakeoff.report import render_html
+from bakeoff.report.trace_diff_html import render_trace_diff_html
+from bakeoff.report.trace_html import render_trace_html
+from bakeoff.traces import analyse
+from bakeoff.traces.diff import diff
+from tests.traces.test_diff import busy_loop
 
 from . import sample
 
@@ -118,6 +126,72 @@ def test_the_report_in_a_browser(browser: Browser, report: Path, scheme: Any, wi
     light = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(247, 247, 244)"
     assert light is (scheme == "light")
     page.close()
+
+
+# Texts of one line of a table or list that run into each other, and boxes whose text is wider than they are.
+TORN = """() => {
+  const clipped = e => e.closest('.again, .of') && getComputedStyle(e.closest('.again, .of')).position === 'absolute';
+  const box = e => {  // of the text that is seen
+    const walker = document.createTreeWalker(e, NodeFilter.SHOW_TEXT);
+    let found = null;
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      if (!node.data.trim() || clipped(node.parentElement)) continue;
+      const range = document.createRange(); range.selectNodeContents(node);
+      const {left, right, top, bottom} = range.getBoundingClientRect();
+      if (right - left < 1) continue;
+      found = found || {left, right, top, bottom};
+      found = {left: Math.min(found.left, left), right: Math.max(found.right, right),
+               top: Math.min(found.top, top), bottom: Math.max(found.bottom, bottom)};
+    }
+    return found;
+  };
+  const torn = [];
+  for (const line of document.querySelectorAll('tr, .gap-row, .glance li')) {
+    const cells = [...line.children].map(e => [e.textContent.trim().slice(0, 30), box(e)]).filter(([, b]) => b);
+    for (const [i, [a, p]] of cells.entries()) for (const [b, q] of cells.slice(i + 1)) {
+      const x = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+      const y = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+      if (x > -4 && y > 2) torn.push([a, b]);
+    }
+  }
+  for (const e of document.querySelectorAll('.num, .gap-row .n, td.n')) {
+    const seen = box(e);
+    const lines = seen ? (seen.bottom - seen.top) / parseFloat(getComputedStyle(e).fontSize) : 0;
+    if (lines > 3.2) torn.push(['broken into lines', e.textContent]);
+  }
+  return torn;
+}"""
+
+
+@pytest.mark.parametrize("width", [1100, 390])
+def test_no_figure_runs_into_its_neighbour(browser: Browser, tmp_path: Path, width: int) -> None:
+    rows = tuple(
+        msgspec.structs.replace(
+            row,
+            unit="token/s",
+            base=Interval(point=139_000.0),
+            value=Interval(point=353_060.0),
+            ratio=msgspec.structs.replace(row.ratio, point=2.54, low=0.001, high=541.2),
+        )
+        for row in sample.result().comparisons
+    )
+    torn = build_view(msgspec.structs.replace(sample.result(), comparisons=rows), sample.experiment())
+    base, other = busy_loop(700), busy_loop(20)
+    pages = {
+        "run": render_html(torn),
+        "diff": render_trace_diff_html(diff(base, other)),
+        "trace": render_trace_html(analyse(base)),
+    }
+    for name, text in pages.items():
+        path = tmp_path / f"{name}.html"
+        path.write_text(text, encoding="utf-8")
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(path.as_uri())
+        for opened in (False, True):
+            page.evaluate("open => document.querySelectorAll('details').forEach(d => d.open = open)", opened)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+            assert page.evaluate(TORN) == [], name
+        page.close()
 
 
 def test_the_report_prints_in_light_colours(browser: Browser, report: Path) -> None:

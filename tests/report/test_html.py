@@ -13,7 +13,7 @@ import pytest
 
 from bakeoff.compare.view import Material, View, build_view
 from bakeoff.compare.view_types import Bar, Curve, Strip, Timeline
-from bakeoff.model import BlockData, Cell, Interval, Result, Variant
+from bakeoff.model import BlockData, Caution, Cell, Interval, Result, Variant
 from bakeoff.report import render_html
 from bakeoff.report.html import POLICY
 from bakeoff.report.html_element import Markup, h, join
@@ -276,3 +276,13 @@ def test_the_base_is_hidden_only_where_it_is_that_of_the_row_above() -> None:
     assert '<span class="again">263 ms</span>' not in text
     assert '<span class="again">21.7 ms</span>' in text
     assert '<span class="again">TTFT</span>' in text
+
+
+def test_many_invalidities_do_not_bury_the_verdict() -> None:
+    warnings = tuple(
+        Caution(code=f"c{i}", severity="invalid", message=f"reason {'abcde'[i]}", remedy="repeat") for i in range(5)
+    )
+    page = render_html(build_view(msgspec.structs.replace(sample.result(), warnings=warnings), sample.experiment()))
+    assert page.count('class="banner"') == 3
+    assert "and 2 more of this kind" in page
+    assert all(f"reason {letter}" in page for letter in "abcde")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import msgspec
 import pytest
 
 from bakeoff.app.verdict import conclude
 from bakeoff.compare.view import Material, View, build_view
-from bakeoff.model import Power, Result, Variant
+from bakeoff.compare.view_price_types import ParetoPoint
+from bakeoff.model import Interval, Power, Result, Variant
 from bakeoff.report import render_html, render_markdown, render_terminal
-from bakeoff.report.html_pareto import pareto
+from bakeoff.report.html_pareto import name_shifts, pareto
 from bakeoff.report.html_svg import Draftsman
 from bakeoff.report.html_waterfall import waterfall
 from tests.compare.simulate import Arm, Simulation, workload
@@ -101,6 +105,18 @@ def test_the_pareto_plot_says_who_is_beaten(told: tuple[View, Result]) -> None:
     assert drawn is not None
     assert "80.0 %, another is no slower and no worse" in drawn
     assert "flash, 300 MB: 8" in drawn
+
+
+def test_names_in_the_pareto_plot_keep_apart() -> None:
+    points = [
+        ParetoPoint(arm=f"arm-{i}", index=i, time=Interval(point=5 + i / 100), quality=Interval(point=0.78), memory=3e7,
+                    best=False)
+        for i in range(5)
+    ]  # fmt: skip
+    shifts = sorted(name_shifts(points, [0.0, 15.0], [0.7, 0.84], 1.0))
+    assert all(b - a >= 15 for a, b in pairwise(shifts))
+    far = [replace(points[0], time=Interval(point=1.0)), replace(points[1], time=Interval(point=12.0))]
+    assert name_shifts(far, [0.0, 15.0], [0.7, 0.84], 1.0) == [-9.0, -9.0]
 
 
 def test_hostile_names_stay_text() -> None:

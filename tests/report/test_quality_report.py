@@ -161,3 +161,22 @@ def test_marks_lose_no_character(one: str, two: str) -> None:
     assert same[0] == same[1]
     if one == two:
         assert not any(piece.changed for piece in (*left, *right))
+
+
+def test_small_numbers_are_written_as_people_write_them() -> None:
+    row = score(measure="kl_mean", task=None, unit="nat", difference=Interval(point=1.988e-07, low=-9.0e-08, high=0.03),
+                base=Interval(point=0.0), value=Interval(point=1.988e-07), flips=None, outcome="different")  # fmt: skip
+    text = render_terminal(view(row), color=False, width=140, full=True)
+    assert "2.0·10⁻⁷ nat" in text
+    assert "[−9.0·10⁻⁸, 0.03]" in text
+
+
+def test_the_page_says_once_what_holds_for_many_rows() -> None:
+    rows = [
+        score(candidate, measure=measure, task=None, unit="nat", flips=None, counts={"positions": 944}, reason=None)
+        for candidate in ("flash", "fixed")
+        for measure in ("kl_median", "kl_p99")
+    ]
+    page = render_html(view(*rows))
+    assert page.count("944 positions") == 1
+    assert "<summary>4 more rows, describing</summary>" in page

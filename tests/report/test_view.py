@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bakeoff.compare.view import Material, View, build_view
 from bakeoff.compare.view_redact import Cleaner, redacted_result
 from bakeoff.compare.view_text import row_of
-from bakeoff.model import Caution, Variant
+from bakeoff.model import Caution, Decision, Experiment, Prompts, Variant
 from bakeoff.report import render_html, render_terminal
 
 from . import sample
@@ -137,6 +137,52 @@ def test_redact_reaches_hosts_named_outside_of_urls() -> None:
     assert "corp" not in msgspec.json.encode(shared).decode()
 
 
+def _recorded(path: str) -> Experiment:
+    """The sample's experiment with prompts from a file in its first workload."""
+    experiment = sample.experiment()
+    first, *rest = experiment.workloads
+    prompts = Prompts(source="jsonl", path=path, recorded_lengths=True)
+    return msgspec.structs.replace(
+        experiment, workloads=(msgspec.structs.replace(first, prompts=prompts, output_tokens=None), *rest)
+    )
+
+
+def test_a_title_names_the_file_of_prompts_not_its_place() -> None:
+    view = build_view(sample.result(), _recorded("/srv/secret/chats/conv.csv"))
+    assert view.cells[0].title == "short conv.csv/recorded, 1 at a time"
+
+
+def test_redact_takes_out_the_names_of_files_of_prompts() -> None:
+    experiment = _recorded("/srv/secret/chats/acme-support.csv")
+    notes = (
+        Caution(code="prompt-note", message="acme-support.csv: 3 lines passed over", remedy="mend acme-support.csv"),
+    )
+    decision = Decision(ship=None, reasons=("undecided in short acme-support.csv/recorded",))
+    result = msgspec.structs.replace(sample.result(), warnings=notes, decision=decision)
+    assert "acme" in render_terminal(build_view(result, experiment), color=False, full=True)
+    view = build_view(result, experiment, redact=True)
+    assert view.cells[0].title == "short redacted/recorded, 1 at a time"
+    for text in (render_terminal(view, color=False, full=True), render_html(view)):
+        assert "acme" not in text
+    assert b"acme" not in msgspec.json.encode(redacted_result(result, experiment))
+
+
+def test_a_long_decision_is_a_list_and_whole() -> None:
+    open_gates = "TTFT +2.0 % inconclusive; " * 20
+    reasons = tuple(f"flash is undecided in cell {i}: {open_gates}the end {i}" for i in range(10))
+    result = msgspec.structs.replace(sample.result(), decision=Decision(ship=None, reasons=reasons))
+    view = build_view(result, sample.experiment())
+    assert view.decision.reasons == reasons
+    page = render_html(view)
+    assert all(f"the end {i}</li>" in page for i in range(10))
+    assert "<summary>4 more</summary>" in page
+    brief, full = (" ".join(render_terminal(view, color=False, full=full).split()) for full in (False, True))
+    assert "the end 7" in brief
+    assert "the end 8" not in brief
+    assert "and 2 more: see the report, or --full" in brief
+    assert "the end 9" in full
+
+
 @pytest.mark.parametrize(
     "text", ["40 token/s", "2048/32, 1 at a time", "KV q8_0/f16", "a/b is 1/2", "org/model-name", "9:30"]
 )
@@ -147,7 +193,7 @@ def test_redact_keeps_what_is_no_path(text: str) -> None:
 @given(st.text(), st.integers(min_value=1, max_value=50))
 def test_clean_text_is_bounded_printable_and_encodable(text: str, limit: int) -> None:
     for redact in (False, True):
-        cleaned = Cleaner(redact=redact, hosts=["host.example"])(text, limit)
+        cleaned = Cleaner(redact=redact, names=["host.example"])(text, limit)
         assert len(cleaned) <= limit
         cleaned.encode("utf-8")
         assert not any(c < " " or 0x7F <= ord(c) < 0xA0 for c in cleaned)

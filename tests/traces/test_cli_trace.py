@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -16,7 +18,7 @@ from bakeoff.cli.trace import command
 from bakeoff.errors import BakeoffError
 from bakeoff.report.trace_html import render_trace_html
 from bakeoff.report.trace_terminal import render_trace
-from bakeoff.traces import analyse, read
+from bakeoff.traces import TraceError, analyse, read
 
 from .kineto_files import NCCL, document, gpu, launched, training, write
 
@@ -75,6 +77,27 @@ def test_the_text_begins_with_the_device_s_time(trace: Path) -> None:
 def test_the_text_keeps_to_its_width(trace: Path, width: int) -> None:
     text = render_trace(analyse(read(trace)), color=False, width=width, full=True)
     assert max(map(len, text.splitlines())) <= max(width, 84)
+
+
+def test_a_pipe_is_refused_and_never_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)  # nobody writes to it: opening it would wait for ever
+    with pytest.raises(TraceError, match="a pipe, not a file") as refused:
+        read(pipe)
+    assert refused.value.remedy
+    assert refused.value.where == str(pipe)
+    for path, what in ((Path(os.devnull), "a device"), (tmp_path, "a folder")):
+        with pytest.raises(TraceError, match=what):
+            read(path)
+
+
+def test_one_is_not_several(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", document([gpu(10, 5)]))
+    report = analyse(read(path))
+    texts = [render_trace(report, color=False, full=True), render_trace_html(report)]
+    for text in texts:
+        assert "1 GPU event " in text or "1 GPU event<" in text or "1 GPU event;" in text
+        assert not re.search(r"(?<![\d,.])1 (GPU |host )?(events|steps|gaps)\b", text)
 
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\"'&"

@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 from bakeoff.report.trace_diff_html import render_trace_diff_html
 from bakeoff.report.trace_diff_terminal import render_trace_diff
+from bakeoff.report.trace_diff_words import band_text
 from bakeoff.traces import Timeline, TraceError, read
 from bakeoff.traces.diff import TraceDiff, as_json, diff
+from bakeoff.traces.diff_types import Band
+from bakeoff.traces.diff_words import amount
 from bakeoff.traces.timeline import Detail, HostKind
 
 from .diff_timelines import compile_timeline, cpu_timeline, cpu_timelines, gpu_timeline, gpu_timelines
@@ -241,6 +244,30 @@ def test_renderings_escape_what_traces_say() -> None:
     text = render_trace_diff(hostile(), color=False, full=True)
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+def test_a_log_against_a_profile_is_told_what_fits_to_it() -> None:
+    with pytest.raises(TraceError, match="a compiler's log") as refused:
+        diff(compile_timeline([("compile", "f", 2.0)]), busy_loop(20))
+    assert refused.value.remedy is not None
+    assert "log with a compiler's log" in refused.value.remedy
+
+
+def test_numbers_are_written_in_one_way() -> None:
+    assert amount(6637.7) == "+6,637.7 ms"
+    assert band_text(Band(low=-355.2, high=-34.625, confidence=0.95, basis="6 and 6 steps")) == (
+        "95 % band [−355.2, −34.6] over 6 and 6 steps"
+    )
+    assert "[−0.006, +0.002]" in band_text(Band(low=-0.006, high=0.0021, confidence=0.95, basis="x"))
+
+
+def test_a_row_opens_below_its_numbers_not_beside_them() -> None:
+    page = render_trace_diff_html(diff(busy_loop(700), busy_loop(20)))
+    assert "<table" not in page
+    first = page[page.index("<details>") :]
+    summary, rest = first.split("</summary>", 1)
+    assert summary.count('class="n"') == 4  # base, candidate, change, share
+    assert rest.startswith("<ul><li>base: ")
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from bakeoff.traces import TraceError, read
 from bakeoff.traces.limits import Limits
 from bakeoff.traces.timeline import GpuKind, HostKind
+from bakeoff.traces.words import ENDS_EARLY
 
 from .damage import CUT, EDITS, damaged, read_or_refused, sound
 
@@ -107,6 +108,13 @@ def test_a_cut_file_gives_what_is_whole(tmp_path: Path) -> None:
     assert [timeline.names[i] for i in timeline.gpu.name] == ["Cijk_gemm(float*)"]
     assert timeline.losses["lost_broken_json"] == 1
     assert "one by one" in " ".join(timeline.notes)
+    assert ENDS_EARLY in timeline.notes
+
+
+def test_broken_in_the_middle_is_not_cut(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(document()).replace('"start_timestamp": 1000', '"start_timestamp": 10x00'))
+    assert ENDS_EARLY not in read(path).notes
 
 
 def test_a_broken_record_costs_only_itself(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from bakeoff.traces import TraceError, read
+from bakeoff.report.trace_terminal import render_trace
+from bakeoff.traces import TraceError, analyse, read
 from bakeoff.traces.limits import Limits
 
 from .damage import CUT, EDITS, damaged, read_or_refused, sound
@@ -94,7 +95,7 @@ def test_what_was_compiled_and_why_again(tmp_path: Path) -> None:
     ]
     assert timeline.compiles[2].at_ns == 1_700_000_002_000_000_000
     assert timeline.facts == {"graph cache": "1 miss"}
-    assert "1 compilations began and did not end" in timeline.notes[0]
+    assert "1 compilation without an end" in timeline.notes[0]
     assert "/home" not in repr(timeline.__dict__)
 
 
@@ -119,6 +120,17 @@ def test_damage_is_counted(tmp_path: Path) -> None:
     assert timeline.losses["lost_broken_json"] == 1
     assert timeline.losses["lost_lines"] == 2
     assert timeline.lost_events == 4
+    told = render_trace(analyse(timeline), color=False, width=200)
+    assert "could not be read: 1 payload (its checksum does not fit)" in told
+    assert "could not be read: 2 lines (belonging to no record)" in told
+
+
+def test_a_log_has_the_compilers_phases_and_no_host_to_set_beside_them(tmp_path: Path) -> None:
+    report = analyse(read(write(tmp_path / "t.log", log())))
+    assert [section.name for section in report.sections] == ["compiling", "phases"]
+    found = report.section("phases")
+    assert found is not None
+    assert found.rows == (("dynamo", 1, 1500.0), ("inductor_compile", 1, 500.0))
 
 
 def test_the_rank_of_a_log(tmp_path: Path) -> None:

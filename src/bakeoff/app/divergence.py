@@ -31,7 +31,7 @@ def walk(
     prompts = prompts_of(tasks, experiment.quality.divergence.prompts)
     try:
         runner.diverge(
-            run_id=folder.info.id,
+            run_id=folder.info.attempt,
             version=__version__,
             environment=folder.info.environment,
             sink=store,

@@ -14,11 +14,11 @@ from ..errors import BakeoffError, UsageError
 from ..measure.pilot import searches
 from ..measure.plan import Plan
 from ..metrics import METRICS
-from ..model import Experiment
+from ..model import Caution, Cell, Experiment
 from ..runs import RunFolder
 from ..units import change
 from .quality_size import quality_lines, quality_warnings
-from .searching import as_asked, search_lines, with_levels
+from .searching import as_asked, search_lines, search_warnings, with_levels
 from .sensitivity import Sensitivity, sensitivities
 
 _LOOK_BACK = 10  # newest runs that are searched
@@ -144,7 +144,17 @@ def _warnings(experiment: Experiment) -> Iterator[str]:
             f"no gate can be decided: with these gates an interval needs {first} pairs, and budget.pairs allows "
             f"{budget.max_pairs}"
         )
+    yield from search_warnings(experiment, max(first, budget.min_pairs))
     yield from quality_warnings(experiment)
+
+
+def too_few_pairs(experiment: Experiment, rounds: int) -> tuple[Caution, ...]:
+    """A warning in the result where its plan held fewer pairs than any interval needs. rounds: those measured."""
+    first, most = first_decision(experiment), experiment.budget.max_pairs
+    if max(most, rounds) >= first:
+        return ()
+    message = f"no gate could be decided: with these gates an interval needs {first} pairs, and budget.pairs is {most}"
+    return (Caution(code="too-few-pairs", message=message, remedy=f"set budget.pairs to {first} or more"),)
 
 
 def _minutes(value: float) -> str:
@@ -170,8 +180,8 @@ def _earlier(experiment: Experiment, root: Path) -> tuple[str, float] | None:
     for head in heads:
         try:
             folder = RunFolder.open(head.parent)
-            if folder.info.experiment.variants != experiment.variants:
-                continue
+            if folder.info.state == "failed" or folder.info.experiment.variants != experiment.variants:
+                continue  # how long something takes that went wrong says nothing
             if as_asked(folder.info.experiment) != as_asked(experiment):
                 continue
             if folder.info.experiment.start_every != experiment.start_every:
@@ -191,12 +201,13 @@ def plan_text(experiment: Experiment, forecast: Forecast) -> str:
     starts = {0: "once", 1: "every round"}.get(experiment.start_every, f"every {experiment.start_every} rounds")
     fixed = experiment.method == "fixed"
     by = "by the levels found" if searches(experiment) else "by time"
-    rounds = f"{high}, one look at the end" if fixed else f"{low} to {high}, until every gate is decided"
+    span = f"{low} to {high}" if low < high else f"{high}"
+    rounds = f"{high}, one look at the end" if fixed else f"{span}, until every gate is decided"
     lines = [
         f"{experiment.name}: {experiment.base.name} → {', '.join(v.name for v in experiment.candidates)}",
         f"rounds    {rounds}",
         f"starts    {starts}; {'all servers' if experiment.resident == 'all' else 'one server'} up at a time",
-        f"cells     {', '.join(cell.key for cell in experiment.cells()) or 'found by the run itself'}",
+        f"cells     {', '.join(map(_cell, experiment.cells())) or 'found by the run itself'}",
         *search_lines(experiment),
         f"gates     {', '.join(experiment.gates)}; margin {margins_text(experiment)}",
         f"requests  {forecast.requests_per_round or by} a round, warm-up apart",
@@ -207,6 +218,11 @@ def plan_text(experiment: Experiment, forecast: Forecast) -> str:
         *(f"! {warning}" for warning in forecast.warnings),
     ]
     return "\n".join(lines)
+
+
+def _cell(cell: Cell) -> str:
+    """The cell's key, with a large level written out: ``chat/r1000000``."""
+    return f"{cell.key.removesuffix(f'{cell.level:g}')}{cell.level:.10g}"
 
 
 def _sensitivity_lines(found: Sequence[Sensitivity]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,6 +12,7 @@ from ..compare.view import Material, View, build_view
 from ..errors import UsageError
 from ..model import Answer, Caution, Result
 from ..runs import RunFolder
+from .damage import Damage, Readable, read_all, told
 from .divergence import divergence_of
 from .verdict import conclude
 
@@ -26,15 +27,16 @@ def compare_runs(paths: Sequence[str | Path], *, merge_anyway: bool = False) -> 
     names = [folder.path.name for folder in folders]
     if len({folder.info.id for folder in folders}) < len(folders):
         raise UsageError("a run is named twice", where=", ".join(names), remedy="name each run once")
+    read = [read_all(folder) for folder in folders]
     parts = [
         Part(
             name=folder.path.name,
             experiment=folder.info.experiment,
             environment=folder.info.environment,
-            blocks=folder.blocks(skip_broken=True),
-            starts=folder.starts(),
+            blocks=data.blocks,
+            starts=data.starts,
         )
-        for folder in folders
+        for folder, data in zip(folders, read, strict=True)
     ]
     merged = merge(parts, anyway=merge_anyway)
     result = conclude(
@@ -46,21 +48,35 @@ def compare_runs(paths: Sequence[str | Path], *, merge_anyway: bool = False) -> 
         reason=f"{len(parts)} runs merged",
         quality_note=next((f.info.quality_note for f in folders if f.info.quality_note), None),
         strata=merged.strata,
-        answers=_answers(folders),
+        answers=_answers(read),
         # Probabilities hang on no clock and no load: those of one run say as much as those of several.
         divergence=next((rows for f in folders if (rows := divergence_of(merged.experiment, f))), ()),
     )
     result = msgspec.structs.replace(result, warnings=(*result.warnings, *_told(merged, folders)))
+    result = told(result, _together(folders, read))
     material = Material(blocks=merged.blocks, starts=merged.starts, one_clock=False)
     return result, build_view(result, merged.experiment, material)
 
 
-def _answers(folders: Sequence[RunFolder]) -> list[Answer]:
+def _together(folders: Sequence[RunFolder], read: Sequence[Readable]) -> Damage:
+    """What is lost in any of the runs, with the run's name before the file's."""
+
+    def named(texts: Callable[[Damage], Sequence[str]]) -> tuple[str, ...]:
+        return tuple(
+            f"{folder.path.name}/{text}"
+            for folder, data in zip(folders, read, strict=True)
+            for text in texts(data.damage)
+        )
+
+    return Damage(skipped=named(lambda damage: damage.skipped), missing=named(lambda damage: damage.missing))
+
+
+def _answers(read: Sequence[Readable]) -> list[Answer]:
     """The answers of all runs; what one run asked, the next one asked again, so that they are repeats."""
     return [
         msgspec.structs.replace(answer, repeat=answer.repeat + _MOST_REPEATS * number)
-        for number, folder in enumerate(folders)
-        for answer in folder.answers(skip_broken=True)
+        for number, data in enumerate(read)
+        for answer in data.answers
     ]
 
 

@@ -47,7 +47,7 @@ def take_profiles(experiment: Experiment, runner: Runner, folder: RunFolder, pro
 
     try:
         runner.profile(
-            run_id=folder.info.id,
+            run_id=folder.info.attempt,
             version=__version__,
             environment=folder.info.environment,
             traces=traces,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ..model import Experiment
+from ..measure.divergence_pass import SHARE
+from ..model import Divergence, Experiment
 from ..quality.tasks import count_items
 
 #: Share of items that two runs of one server flip at one repeat, where nothing is known yet: what is usual.
@@ -23,6 +24,21 @@ def quality_lines(experiment: Experiment) -> Iterator[str]:
             f"quality   {task.name}: {f'{items:,}' if items is not None else 'all'} questions{repeats}, dealt out over "
             f"the first {rounds} rounds"
         )
+    if quality is not None and quality.divergence is not None:
+        yield from _divergence_lines(experiment, quality.divergence)
+
+
+def _divergence_lines(experiment: Experiment, asked: Divergence) -> Iterator[str]:
+    """Requests of the divergence: the base answers, every variant walks along, the base twice."""
+    walks = len(experiment.variants) + 1
+    least, most = asked.prompts * walks, asked.prompts * walks * asked.tokens
+    engines = {variant.engine for variant in experiment.variants}
+    told = f"{most:,}" if engines == {"llamacpp"} else f"{least:,} (vLLM) to {most:,} (llama.cpp, one a token)"
+    yield (
+        f"diverges  {walks} walks along {asked.prompts:,} answers of the base, up to {asked.tokens:,} tokens each, "
+        "before the rounds"
+    )
+    yield f"          {told} requests, and {asked.prompts:,} for the answers; at most {SHARE:.0%} of the time budget"
 
 
 def quality_warnings(experiment: Experiment) -> Iterator[str]:

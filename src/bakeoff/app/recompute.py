@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -10,9 +9,10 @@ import msgspec
 
 from ..compare.view import Material, View, build_view
 from ..compare.view_redact import redacted_result
-from ..errors import UsageError
+from ..errors import RunFolderError, UsageError
 from ..model import Caution, Result
 from ..runs import RunFolder
+from .damage import Damage, read_all, told
 from .divergence import divergence_of
 from .profiles import profile_findings
 from .verdict import conclude
@@ -21,7 +21,8 @@ Format = Literal["terminal", "html", "markdown", "json"]
 
 
 def compare(path: str | Path, *more: str | Path, merge_anyway: bool = False) -> Result:
-    """Recomputes the verdict of a run from its raw data, and saves result.json. Raises RunFolderError.
+    """Recomputes the verdict of a run from its raw data, and saves result.json (a note says where it cannot). Raises
+    RunFolderError.
 
     Of several runs of one experiment it is the verdict of all their pairs together, and nothing is saved. Raises
     UsageError, with one line for each entry, where they differ; differing environments are merged with `merge_anyway`,
@@ -33,8 +34,20 @@ def compare(path: str | Path, *more: str | Path, merge_anyway: bool = False) -> 
         return compare_runs([path, *more], merge_anyway=merge_anyway)[0]
     folder = RunFolder.open(Path(path))
     result = _conclude(folder)
-    folder.write_result(result)
+    try:
+        folder.write_result(result)
+    except RunFolderError as error:  # a shared or archived run: the verdict is as good
+        return msgspec.structs.replace(result, warnings=(*result.warnings, _unsaved(error)))
     return result
+
+
+def _unsaved(error: RunFolderError) -> Caution:
+    return Caution(
+        code="not-saved",
+        message=f"result.json is not renewed: {error.message}",
+        remedy="nothing is wrong with the verdict; use -o FILE, or copy the run to a folder that you can write to",
+        severity="note",
+    )
 
 
 def describe(path: str | Path, *, redact: bool = False, result: Result | None = None) -> View:
@@ -82,43 +95,21 @@ def save(folder: RunFolder, result: Result) -> None:
 
 def _conclude(folder: RunFolder) -> Result:
     info = folder.info
-    blocks = folder.blocks(skip_broken=True)
-    skipped = folder.skipped
-    if skipped and not blocks:
-        folder.blocks()  # nothing is left to judge: raises, with the file and a remedy
-    answers = folder.answers(skip_broken=True)
-    skipped = (*skipped, *folder.skipped)
+    data = read_all(folder)
     killed = info.state == "running" and not folder.live
     result = conclude(
         info.experiment,
-        blocks,
-        folder.starts(),
+        data.blocks,
+        data.starts,
         run=str(folder.path),
         state="interrupted" if killed else info.state,
         reason="the measuring process was killed; go on with --resume" if killed else info.stop_reason,
         quality_note=info.quality_note,
         traced=profile_findings(info.experiment, folder),
-        answers=answers,
+        answers=data.answers,
         divergence=divergence_of(info.experiment, folder),
     )
-    return _told(result, skipped)
-
-
-_NAMED_FILES = 3
-
-
-def _told(result: Result, skipped: Sequence[str]) -> Result:
-    """The result with a warning about files that could not be read and were left out."""
-    if not skipped:
-        return result
-    named = "; ".join(skipped[:_NAMED_FILES])
-    more = f"; and {len(skipped) - _NAMED_FILES} more" if len(skipped) > _NAMED_FILES else ""
-    broken = Caution(
-        code="broken-files",
-        message=f"left out, because {'it' if len(skipped) == 1 else 'they'} cannot be read: {named}{more}",
-        remedy="copy the run folder again from where it was measured; what is left is whole and counts",
-    )
-    return msgspec.structs.replace(result, warnings=(broken, *result.warnings))
+    return told(result, data.damage)
 
 
 def _view(folder: RunFolder, result: Result, *, redact: bool = False) -> View:
@@ -126,12 +117,13 @@ def _view(folder: RunFolder, result: Result, *, redact: bool = False) -> View:
     blocks = folder.blocks(skip_broken=True)
     known = set(folder.skipped)  # the result tells of these already
     samples = folder.all_samples(skip_broken=True)
+    broken = tuple(message for message in folder.skipped if message not in known)
     return build_view(
-        _told(result, [message for message in folder.skipped if message not in known]),
+        told(result, Damage(skipped=broken)),
         info.experiment,
         Material(
             blocks=blocks,
-            starts=folder.starts(),
+            starts=folder.starts(skip_broken=True),
             samples=samples,
             environment=info.environment,
             command=" ".join(info.command) or None,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..client import asked, held, listening, loose
 from ..errors import UsageError
 from ..measure.budget import Ledger
 from ..measure.pilot import searches
@@ -18,12 +16,13 @@ from ..measure.runner import Outcome, Runner
 from ..measure.search import Reading, read_probe
 from ..model import Answer, Block, BlockData, Engine, Environment, Experiment, RequestRecord, Result, Sample, Start
 from ..quality.items import LoadedTask
-from ..quality.tasks import load_tasks, refuse_changed
+from ..quality.tasks import refuse_changed
 from ..runs import RunFolder, to_columns
+from ..runs.missing import missing_files
+from .damage import Damage, told
 from .divergence import divergence_of, walk
-from .foretell import refuse_impossible
-from .loading import engines_of, load_experiment
-from .price import require_prices
+from .loading import checked_inputs, load_experiment
+from .preflight import refuse_unreached
 from .profiles import profile_findings, take_profiles
 from .recompute import save
 from .verdict import Judge, State, conclude
@@ -42,45 +41,48 @@ def run(
     """Measures an experiment (a file or an Experiment) and returns the verdict.
 
     Everything is saved under `root` in a new folder (`Result.run` names it): raw data after every block, then
-    result.json and report.html. `resume` goes on with an interrupted run instead. Ctrl-C ends the measuring; what
-    exists is saved and judged, and `Result.state` is ``interrupted``. `quality_note` says why the quality of the
-    variants cannot be compared, where that is known beforehand.
+    result.json and report.html. `resume` goes on with an interrupted run instead. Ctrl-C, SIGTERM and SIGHUP end the
+    measuring; what exists is saved and judged, and `Result.state` is ``interrupted``. `quality_note` says why the
+    quality of the variants cannot be compared, where that is known beforehand.
 
-    Raises ConfigError, EngineError (other arms' data are kept), RunFolderError, UsageError.
+    Raises ConfigError, WorkloadError and TaskError (what it names cannot be used; nothing is begun), EngineError
+    (other arms' data are kept), RunFolderError, UsageError.
     """
     if (experiment is None) == (resume is None):
         raise UsageError("give either an experiment or a run to resume", remedy="bakeoff.run('experiment.yaml')")
-    if resume is not None:
-        folder = RunFolder.open(Path(resume))
-        if folder.info.state == "complete":
-            raise UsageError("this run is complete", where=str(folder.path), remedy="start a new run for more pairs")
-        checked = folder.info.experiment
-    else:
+    with listening():
+        progress = progress or Progress()
+        if resume is not None:
+            folder = RunFolder.open(Path(resume))
+            if folder.info.state == "complete":
+                raise UsageError(
+                    "this run is complete", where=str(folder.path), remedy="start a new run for more pairs"
+                )
+            engines, tasks = checked_inputs(folder.info.experiment)
+            refuse_changed(tasks, folder.answers())
+            refuse_unreached(folder.info.experiment, engines, progress)
+            return _Session(folder, progress, tasks).measure(engines, resumed=True)
         assert experiment is not None  # noqa: S101 - by the check above; tells the type checker
         if not isinstance(experiment, Experiment):
             source = source or Path(experiment).name
             experiment = load_experiment(experiment)
-        checked = experiment
-    engines = engines_of(checked)
-    require_prices(checked)
-    refuse_impossible(checked)
-    tasks = load_tasks(checked.quality)
-    if resume is not None:
-        refuse_changed(tasks, folder.answers())
-    else:
-        folder = RunFolder.create(Path(root), checked, command=command, source=source or "python", version=__version__)
-        folder.update(quality_note=quality_note)
-    return _Session(checked, folder, progress or Progress(), tasks).measure(engines)
+        engines, tasks = checked_inputs(experiment)
+        Ledger(experiment)  # refuses a budget in another currency than the prices
+        refuse_unreached(experiment, engines, progress)
+        with held():  # a folder is no run before it is whole
+            folder = RunFolder.create(
+                Path(root), experiment, command=command, source=source or "python", version=__version__
+            )
+            folder.update(quality_note=quality_note)
+        return _Session(folder, progress, tasks).measure(engines)
 
 
 class _Session:
     """The sink of a run: saves to the folder and keeps the blocks in memory for the looks between groups."""
 
-    def __init__(
-        self, experiment: Experiment, folder: RunFolder, progress: Progress, tasks: Sequence[LoadedTask] = ()
-    ) -> None:
+    def __init__(self, folder: RunFolder, progress: Progress, tasks: Sequence[LoadedTask] = ()) -> None:
         self._tasks = tasks
-        self._experiment = experiment
+        self._experiment = folder.info.experiment
         self._folder = folder
         self._progress = progress
         self._blocks: list[BlockData] = []
@@ -89,18 +91,19 @@ class _Session:
     # the sink ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def write_block(self, block: Block, requests: Sequence[RequestRecord], samples: Sequence[Sample]) -> None:
-        self._folder.write_block(block, requests, samples)
-        self._blocks.append(BlockData(block=block, columns=to_columns(requests)))
-        if self._ledger is not None:
-            self._folder.update(spent=self._ledger.spent, plan=self._used(self._ledger))
+        with held():
+            self._folder.write_block(block, requests, samples)
+            self._blocks.append(BlockData(block=block, columns=to_columns(requests)))
+            self._note(blocks=max(self._folder.info.blocks, block.id + 1))
 
     def write_start(self, start: Start) -> None:
-        self._folder.write_start(start)
+        with held():
+            self._folder.write_start(start)
 
     def write_answers(self, answers: Sequence[Answer]) -> None:
-        self._folder.write_answers(answers)
-        if self._ledger is not None:
-            self._folder.update(spent=self._ledger.spent, plan=self._used(self._ledger))
+        with held():
+            self._folder.write_answers(answers)
+            self._note()
 
     def answers(self) -> Sequence[Answer]:
         return self._folder.answers()
@@ -119,9 +122,12 @@ class _Session:
 
     # the run ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def measure(self, engines: Mapping[str, Any]) -> Result:
-        with self._folder.lock():
-            self._folder.update(state="running")
+    def measure(self, engines: Mapping[str, Any], *, resumed: bool = False) -> Result:
+        """Measures, saves and judges. resumed: this goes on with a run that was begun before."""
+        with self._folder.lock(), held():
+            self._folder.update(
+                state="running", stop_reason=None, resumes=self._folder.info.resumes + 1 if resumed else 0
+            )
             self._blocks = self._folder.blocks()
             used = self._folder.info.plan
             self._ledger = Ledger(
@@ -130,37 +136,45 @@ class _Session:
                 requests=int(used.get("requests", 0)),
                 spent=self._folder.info.spent,
             )
-            outcome, state = self._run(dict(engines), self._ledger)
-            self._folder.update(state=state, stop_reason=outcome.reason, plan=self._used(self._ledger))
+            try:
+                with loose():
+                    outcome, state = self._run(dict(engines), self._ledger)
+            except KeyboardInterrupt:
+                outcome, state = Outcome(0, "interrupted; go on with --resume", None), "interrupted"
+            except BaseException as error:
+                self._note(state="failed", stop_reason=_first_line(error))
+                raise
+            self._note(state=state, stop_reason=outcome.reason)
             result = self._conclude(outcome, state)
             if outcome.failure is not None:
                 raise self._with_place(outcome.failure)
-            return result
+        if asked() and state != "interrupted":  # in the profiled pass, which it ended: the rest is measured and saved
+            raise KeyboardInterrupt
+        return result
 
     def _run(self, engines: dict[str, Engine], ledger: Ledger) -> tuple[Outcome, State]:
         done = {(b.block.round, b.block.variant, b.block.cell, b.block.kind) for b in self._blocks}
-        try:
-            with _terminate_as_interrupt():
-                if searches(self._experiment):
-                    self._find_levels(self._runner(engines, ledger))
-                walk(self._experiment, self._runner(engines, ledger), self._folder, self._progress, self._tasks)
-                outcome = self._runner(engines, ledger).run(
-                    run_id=self._folder.info.id,
-                    version=__version__,
-                    environment=self._folder.info.environment,
-                    done=done,
-                    client_processes={
-                        b.block.cell: b.block.health.client_processes for b in self._blocks if b.block.kind != "probe"
-                    },
-                )
-                if self._experiment.profile and outcome.failure is None:
-                    take_profiles(self._experiment, self._runner(engines, ledger), self._folder, self._progress)
-        except KeyboardInterrupt:
-            return Outcome(0, "interrupted; go on with --resume", None), "interrupted"
-        except BaseException:
-            self._folder.update(state="failed")
-            raise
+        if searches(self._experiment):
+            self._find_levels(self._runner(engines, ledger))
+        walk(self._experiment, self._runner(engines, ledger), self._folder, self._progress, self._tasks)
+        outcome = self._runner(engines, ledger).run(
+            run_id=self._folder.info.attempt,
+            version=__version__,
+            environment=self._folder.info.environment,
+            done=done,
+            client_processes={
+                b.block.cell: b.block.health.client_processes for b in self._blocks if b.block.kind != "probe"
+            },
+        )
+        if self._experiment.profile and outcome.failure is None:
+            take_profiles(self._experiment, self._runner(engines, ledger), self._folder, self._progress)
         return outcome, "failed" if outcome.failure is not None else "complete"
+
+    def _note(self, **changes: Any) -> None:
+        """Saves how the run stands, with what it has used so far."""
+        if self._ledger is not None:
+            changes |= {"spent": self._ledger.spent, "plan": self._used(self._ledger)}
+        self._folder.update(**changes)
 
     def _runner(self, engines: dict[str, Engine], ledger: Ledger) -> Runner:
         return Runner(
@@ -182,7 +196,10 @@ class _Session:
                 known[block.variant, block.cell] = read_probe(self._folder.records(block.id), block.window_ns, slo)
         self._progress.phase("searching for load levels")
         self._experiment = runner.search(
-            run_id=self._folder.info.id, version=__version__, environment=self._folder.info.environment, known=known
+            run_id=self._folder.info.attempt,
+            version=__version__,
+            environment=self._folder.info.environment,
+            known=known,
         )
         self._folder.update(experiment=self._experiment)
 
@@ -200,6 +217,7 @@ class _Session:
             divergence=divergence_of(self._experiment, self._folder),
             traced=profile_findings(self._experiment, self._folder),
         )
+        result = told(result, Damage(missing=missing_files(self._folder.path, self._folder.info.blocks)))
         save(self._folder, result)
         return result
 
@@ -215,18 +233,5 @@ class _Session:
         return error
 
 
-@contextlib.contextmanager
-def _terminate_as_interrupt() -> Iterator[None]:
-    """SIGTERM saves and reports like Ctrl-C (only the main thread may set handlers; elsewhere nothing changes)."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(_signal: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _first_line(error: BaseException) -> str:
+    return str(error).split("\n", 1)[0][:300] or type(error).__name__

@@ -12,6 +12,7 @@ from ..compare.quality import judge_quality, without_unmeasured
 from ..decide import decide
 from ..explain import one_switch_findings, task_time_findings
 from ..model import Answer, BlockData, Experiment, Finding, Look, QualityScore, Result, Start
+from .foretell import too_few_pairs
 
 State = Literal["running", "complete", "interrupted", "failed"]
 
@@ -47,10 +48,11 @@ def conclude(
         answers=answers,
     )
     scores, flips = judge_quality(experiment, answers)
-    notes = without_unmeasured(result.quality, scores)
+    notes = without_unmeasured(result.quality, (*scores, *divergence))
     return msgspec.structs.replace(
         result,
         quality=notes,
+        warnings=(*result.warnings, *too_few_pairs(experiment, result.rounds)),
         scores=(*scores, *divergence),
         flips=flips,
         findings=(

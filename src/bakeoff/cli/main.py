@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
 from typing import Any
@@ -15,12 +16,16 @@ _VERBS = {
     "demo": ("demo", "A real bake-off on a small real model, on this machine, in minutes."),
     "run": ("run", "Measure an experiment and give the verdict."),
     "plan": ("plan", "Say what a run would do, and how long it may take."),
-    "compare": ("compare", "Recompute the verdict of a run from its raw data."),
+    "compare": ("compare", "Recompute a run's verdict (and result.json) from raw data; of several runs, one verdict."),
     "report": ("report", "Render a run's report: terminal, HTML, Markdown or JSON."),
     "trace": ("trace", "Where the time of a profile went, and where two profiles differ."),
     "doctor": ("doctor", "Is this machine fit to measure?"),
     "mock": ("mock", "An OpenAI-compatible server with a known latency model."),
 }
+
+
+#: What a full disk, a pipe without a reader or a limit answers to a write.
+_NOT_WRITTEN = frozenset({errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT})
 
 
 class LazyGroup(click.Group):
@@ -78,7 +83,28 @@ def main(argv: list[str] | None = None) -> Any:
     except BakeoffError as error:
         click.echo(f"error: {error}", err=True)
         code = error.exit_code
-    except BrokenPipeError:  # `bakeoff report | head`
-        sys.stderr.close()
-        code = 0
-    sys.exit(code if isinstance(code, int) else 0)
+    except OSError as error:
+        if error.filename is not None or error.errno not in _NOT_WRITTEN:
+            raise
+        code = _unwritten(error)
+    code = code if isinstance(code, int) else 0
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        code = _unwritten(error) or code
+    sys.exit(code)
+
+
+def _unwritten(error: OSError) -> int:
+    """The exit code where stdout took no more. What is left in its buffer would fail once more at the very end."""
+    import contextlib
+    import os
+
+    from ..errors import EXIT_USAGE
+
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):  # `bakeoff report | head`
+        return 0
+    click.echo(f"error: cannot write the output ({error.strerror or error})", err=True)
+    return EXIT_USAGE

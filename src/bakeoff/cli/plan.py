@@ -13,15 +13,17 @@ import click
               help="Where earlier runs lie: their times and noise make the forecast.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def command(experiment: Path, root: Path, as_json: bool) -> int:
-    """Check EXPERIMENT and say what a run would do, without starting anything.
+    """Check EXPERIMENT, with every file that it names, and say what a run would do, without starting anything.
 
     For every gate: the noise of a pair (of earlier runs on this machine with these engines, else assumed), the change
     that the budget can detect, and how long it takes.
     """
     from ..app import load_experiment
     from ..app.foretell import plan, plan_text
+    from ..app.loading import checked_inputs
 
     checked = load_experiment(experiment)
+    checked_inputs(checked)
     forecast = plan(checked, root)
     if as_json:
         import msgspec

@@ -52,6 +52,7 @@ _GATE_KEYS = ("as_json", "full", "fail_if", "fail_unless", "require_decision")
 @click.option("--block-seconds", type=float, help="Length of a block, instead.")
 @click.option("--margin", metavar="3%", help="Changes within this margin do not matter.")
 @click.option("--gates", metavar="ttft_s,tpot_s", help="Metrics that decide.")
+@click.option("--method", type=click.Choice(["anytime", "fixed"]), help="fixed: all pairs of --pairs, and one look.")
 @click.option("--name", help="Name of the run.")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with an interrupted run.")
 @click.option("--runs", "root", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
@@ -65,11 +66,14 @@ def command(experiment: Path | None, resume: Path | None, root: Path, quiet: boo
     bakeoff run experiment.yaml
     bakeoff run --base http://localhost:8000 --candidate http://localhost:8001 --model NAME
     """
-    gates = {key: options.pop(key) for key in _GATE_KEYS}
-    question, source = _question(experiment, resume, options)
-    check_limits(gates["fail_if"], gates["fail_unless"], question)
-    result = measure(question, root=root, resume=resume, source=source, quiet=quiet)
-    return finish(result, **gates)
+    from ..client import listening
+
+    with listening():  # also while it reads, and while it prints: an end that is asked for has one exit code
+        gates = {key: options.pop(key) for key in _GATE_KEYS}
+        question, source = _question(experiment, resume, options)
+        check_limits(gates["fail_if"], gates["fail_unless"], question)
+        result = measure(question, root=root, resume=resume, source=source, quiet=quiet)
+        return finish(result, **gates)
 
 
 def _question(experiment: Path | None, resume: Path | None, options: dict[str, Any]) -> tuple[Any, str | None]:

@@ -2,6 +2,7 @@
 
 from .block import ClientBlock, ClosedLoop, OpenLoop, Timeouts
 from .clock import SYSTEM_CLOCK, Clock
+from .interrupt import asked, held, listening, loose
 from .load import limits_of, run_requests
 from .loop import LoopRunner, loop_runner
 from .query import Answer, HttpClient
@@ -21,8 +22,12 @@ __all__ = [
     "PreparedRequest",
     "Shards",
     "Timeouts",
+    "asked",
+    "held",
     "limits_of",
+    "listening",
     "loop_runner",
+    "loose",
     "prepare",
     "prepare_at",
     "run_requests",

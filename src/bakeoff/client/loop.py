@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
+
+from .interrupt import asked, cancelled_by, held
 
 T = TypeVar("T")
 
@@ -51,19 +54,51 @@ class _Runner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._runner.close()
+        with held():
+            self._runner.close()
 
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        """Raises KeyboardInterrupt where an end was asked for meanwhile; the coroutine was then cancelled."""
         got: list[T] = []
+        work = _Cancellable()
 
         async def main() -> None:
+            work.begin()
             got.append(await coro)
 
         try:
-            self._runner.run(main())
+            with cancelled_by(work.cancel):
+                if not asked():
+                    self._runner.run(main())
+        except asyncio.CancelledError:
+            if not work.wished:
+                raise
         finally:
-            coro.close()  # where it was not even begun
+            # One that was begun is not closed here, outside of its loop: what is left of it ends with the loop.
+            if inspect.getcoroutinestate(coro) == inspect.CORO_CREATED:
+                coro.close()
+        if work.wished or not got:
+            raise KeyboardInterrupt
         return got[0]
+
+
+class _Cancellable:
+    """The task of one `run`, which may be cancelled before it exists, and from another thread."""
+
+    def __init__(self) -> None:
+        self.wished = False
+        self._task: asyncio.Task[Any] | None = None
+
+    def begin(self) -> None:
+        """Called in the task. Raises CancelledError where it is not wanted any more."""
+        self._task = asyncio.current_task()
+        if self.wished:
+            raise asyncio.CancelledError
+
+    def cancel(self) -> None:
+        self.wished = True
+        if self._task is not None and not self._task.done():
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
 
 
 class _ThreadRunner:

@@ -7,7 +7,7 @@ other metric. Probe blocks are not used: their levels were chosen by what they s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -48,7 +48,7 @@ def find_edges(experiment: Experiment, grid: Grid, cautions: Sequence[tuple[Caut
         if workload.load.search is None or not workload.load.levels:
             continue
         for candidate in experiment.candidates:
-            rounds = list(_rounds(experiment, grid, workload, candidate.name))
+            rounds = _rounds(experiment, grid, workload, candidate.name)
             if rounds:
                 found.append(_edge(experiment, workload, candidate.name, rounds, grid.strata))
                 touching = [
@@ -69,29 +69,53 @@ def _metric(workload: Workload) -> str:
     return "goodput_rps" if finding else "request_throughput_rps"
 
 
-def _rounds(experiment: Experiment, grid: Grid, workload: Workload, candidate: str) -> Iterator[_Round]:
+def _rounds(experiment: Experiment, grid: Grid, workload: Workload, candidate: str) -> list[_Round]:
     """Rounds in which both arms were measured at every level."""
     cells = _cells(workload)
+    levels = [cell.level for cell in cells]
     arms = [
         [{r.block.round: r for r in grid.arm(name, cell.key)} for cell in cells]
         for name in (experiment.base.name, candidate)
     ]
-    for number in sorted(set.intersection(*(set(level) for arm in arms for level in arm))):
+    found, rising = [], [True, True]
+    numbers = sorted(set.intersection(*(set(level) for arm in arms for level in arm)))
+    if workload.load.search is not None and workload.load.search.kind == "sweep":
+        rising = [
+            _rises([[level[n].per_block["request_throughput_rps"] for level in arm] for n in numbers]) for arm in arms
+        ]
+    for number in numbers:
         base, other = ([level[number] for level in arm] for arm in arms)
-        held = [_held(workload, [cell.level for cell in cells], blocks) for blocks in (base, other)]
+        held = [_held(workload, levels, blocks, up) for blocks, up in zip((base, other), rising, strict=True)]
         if all(math.isfinite(one.level) and one.level > 0 for one in held):
-            yield _Round(number, base[0].block.group, held[0], held[1])
+            found.append(_Round(number, base[0].block.group, held[0], held[1]))
+    return found
+
+
+#: As the search counts a step: one that adds less throughput than this has added nothing.
+RISE = 0.05
+
+
+def _rises(rates: Sequence[Sequence[float]]) -> bool:
+    """Whether throughput still rises at the highest level, over all rounds (a single one scatters): the peak then lies
+    beyond the levels. rates: by round and rising level [requests/s]."""
+    steps = [
+        math.log(row[-1] / max(row[:-1]))
+        for row in rates
+        if len(row) > 1 and all(math.isfinite(rate) and rate > 0 for rate in row)
+    ]
+    return not steps or sum(steps) / len(steps) > math.log1p(RISE)
 
 
 def _cells(workload: Workload) -> list[Cell]:
     return [Cell(workload=workload.name, kind=workload.load.kind, level=x) for x in sorted(set(workload.load.levels))]
 
 
-def _held(workload: Workload, levels: Sequence[float], blocks: Sequence[Requests]) -> Held:
+def _held(workload: Workload, levels: Sequence[float], blocks: Sequence[Requests], rising: bool) -> Held:
+    """rising: whether this arm's throughput still rises at the highest level."""
     search = workload.load.search
     if search is None or search.kind == "sweep":
         peaks = [r.per_block["request_throughput_rps"] for r in blocks]
-        return Held(max((p for p in peaks if math.isfinite(p)), default=math.nan))
+        return Held(max((p for p in peaks if math.isfinite(p)), default=math.nan), "above" if rising else "")
     met = [_met(r, workload.slo) for r in blocks]
     return held_rate(levels, [share for share, _ in met], [count for _, count in met], search.attainment)
 
@@ -175,7 +199,7 @@ def _edge(
         ratio=ratio_of(interval, experiment.confidence),
         outcome=word,
         rounds=len(used),
-        reason=_reason(experiment, candidate, used, word),
+        reason=_reason(experiment, candidate, used, word, "" if finding else f"{cells[-1].level:g}"),
         method=_METHODS["find" if finding else "sweep"],
     )
 
@@ -235,11 +259,14 @@ def _level(experiment: Experiment, values: Floats, held: Sequence[Held]) -> Inte
     return Interval(point=None if found.point is None else math.exp(found.point), low=low, high=high)
 
 
-def _reason(experiment: Experiment, candidate: str, used: Sequence[_Round], word: str) -> str | None:
+def _reason(experiment: Experiment, candidate: str, used: Sequence[_Round], word: str, highest: str) -> str | None:
+    """highest: of a sweep, the highest level."""
     told = []
     for name, arm in ((experiment.base.name, [r.base for r in used]), (candidate, [r.other for r in used])):
         above, below = (sum(one.beyond == side for one in arm) for side in ("above", "below"))
-        if above:
+        if above and highest:
+            told.append(f"{name} is still rising at {highest}, the highest level: raise `high`")
+        elif above:
             told.append(f"{name} held even the highest level in {above} of {len(used)} rounds")
         if below:
             told.append(f"{name} did not hold even the lowest level in {below} of {len(used)} rounds")

@@ -55,7 +55,7 @@ def compare_blocks(
 
     round_s = round_seconds((data.block for data in blocks), starts)
     drafts = _without_clutter(grid, draft_rows(experiment, all_targets(experiment), series_of, round_s))
-    bench = Bench(experiment=experiment, grid=grid, starts=tuple(starts), drafts=drafts)
+    bench = Bench(experiment=experiment, grid=grid, starts=tuple(starts), drafts=drafts, complete=state == "complete")
     # Reading all answers takes longer than all else, and decides nothing while the run goes on.
     read = experiment.candidates if state != "running" else ()
     outputs = {c.name: check_outputs(experiment, grid, c.name) for c in read}

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ..model import Answer, Experiment, Flip, Interval, QualityNote, QualityScore
 from ..units import points
 from .quality_pairs import ItemPair, pair_items, score_difference
@@ -55,9 +57,24 @@ def judge_quality(
 
 
 def without_unmeasured(notes: Iterable[QualityNote], scores: Iterable[QualityScore]) -> tuple[QualityNote, ...]:
-    """The notes on outputs, without "not measured" of candidates whose quality was measured."""
+    """The notes on outputs, without "not measured" of candidates whose quality was measured.
+
+    scores: the rows of a divergence too. One that was asked for and failed is told as the reason.
+    """
     measured = {score.candidate for score in scores if score.measure == "accuracy"}
-    return tuple(n for n in notes if not (n.status == "not measured" and n.candidate in measured))
+    failed = {s.candidate: s for s in scores if s.measure == "kl_mean" and s.outcome == "invalid"}
+    return tuple(
+        _with_failure(note, failed.get(note.candidate)) if note.status == "not measured" else note
+        for note in notes
+        if not (note.status == "not measured" and note.candidate in measured)
+    )
+
+
+def _with_failure(note: QualityNote, divergence: QualityScore | None) -> QualityNote:
+    if divergence is None:
+        return note
+    reason = (divergence.reason or "").partition("; ")[0]  # its row tells the remedy
+    return msgspec.structs.replace(note, reason=f"the divergence that was asked for failed: {reason}")
 
 
 @dataclass(frozen=True)
@@ -120,15 +137,25 @@ class _Case:
             who = missing if asked else "any variant"
             return "invalid", f"no question was asked of {who}: the run ended before; raise `budget.minutes`"
         if items == 0:
-            return "invalid", f"no answer could be graded: {_first_reason(asked)}"
+            return "invalid", f"no answer could be graded: {_first_reason(asked, self._remedies(task))}"
         unread = 1 - items / len(pairs)
         if unread > MAX_UNREAD:
-            return "invalid", f"{unread * 100:.0f} % of the items have no readable answer: {_causes(counts)}"
+            causes = _causes(counts, self._remedies(task))
+            return "invalid", f"{unread * 100:.0f} % of the items have no readable answer: {causes}"
         empty = counts.get("base.no answer", 0) + counts.get("candidate.no answer", 0)
         if empty and empty == sum(counts[f"{arm}.asked"] for arm in ("base", "candidate")):
             remedy = "mend the scorer, or `template` and `stop`"
-            return "invalid", f"no answer holds what the scorer looks for: {_first_reason(asked)}; {remedy}"
+            why = _first_reason(asked, self._remedies(task))
+            return "invalid", f"no answer holds what the scorer looks for: {why}; {remedy}"
         return None, None
+
+    def _remedies(self, task: str | None) -> dict[str, str]:
+        """What helps, by status. Only a function of the user's own can be mended; other reasons bring their remedy."""
+        quality = self.experiment.quality
+        tasks = quality.tasks if quality is not None else ()
+        if any(t.scorer == "function" for t in tasks if task in (None, t.name)):
+            return _REMEDIES
+        return {kind: remedy for kind, remedy in _REMEDIES.items() if kind != "ungradable"}
 
     def _checked(self, outcome: str, pairs: Sequence[ItemPair], alpha: float, margin: float) -> tuple[str, str | None]:
         """The outcome if it does not hang on answers that nobody could read, and if the task can show a loss at all."""
@@ -185,24 +212,25 @@ def _counts(arm: str, answers: Sequence[Answer], task: str | None) -> dict[str, 
 _REMEDIES = {
     "cut": "raise `max_tokens` (or give `stop`) for those that max_tokens cut",
     "failed": "look at the server's log for those that failed",
-    "ungradable": "mend the scorer for those that it could not grade",
+    "ungradable": "mend the function for those that it could not grade",
 }
 
 
-def _causes(counts: dict[str, int]) -> str:
+def _causes(counts: dict[str, int], remedies: dict[str, str]) -> str:
     """``base: 3 cut; flash: 40 cut; raise `max_tokens` …``."""
     found = {tuple(name.split(".")): count for name, count in counts.items() if name.split(".")[1] in _REMEDIES}
     told = [f"{arm}: {count} {kind}" for (arm, kind), count in found.items()]
     kinds = dict.fromkeys(kind for _, kind in found)
-    return "; ".join([*told, *(_REMEDIES[kind] for kind in kinds)])
+    return "; ".join([*told, *(remedies[kind] for kind in kinds if kind in remedies)])
 
 
-def _first_reason(answers: Sequence[Answer]) -> str:
+def _first_reason(answers: Sequence[Answer], remedies: dict[str, str]) -> str:
     reasons = Counter(a.reason for a in answers if a.reason)
     if not reasons:
         return "none was given"
-    kinds = dict.fromkeys(a.status for a in answers if a.status in _REMEDIES)
-    return "; ".join([reasons.most_common(1)[0][0] or "", *(_REMEDIES[kind] for kind in kinds)])
+    kinds = dict.fromkeys(a.status for a in answers)
+    first = (reasons.most_common(1)[0][0] or "").strip()
+    return "; ".join([first, *(remedies[kind] for kind in kinds if kind in remedies)])
 
 
 def _floor(base: Sequence[Answer], task: str | None, alpha: float) -> Interval | None:

@@ -14,7 +14,7 @@ from .view_method import method_items
 from .view_outputs import output_sets
 from .view_price import price_view
 from .view_quality import flip_views, score_views
-from .view_redact import Cleaner, hosts_of
+from .view_redact import Cleaner, private_names
 from .view_tables import ROW_LIMIT, environment_of, errors_of, findings, machine_of, quality, requests_of, warnings
 from .view_text import cell_key, cell_title, decision_of, row_of, state_text, title_facts
 from .view_types import ArmView, CellView, Row, Timeline, View
@@ -47,10 +47,10 @@ def build_view(
 ) -> View:
     """The view of a run. Without blocks it has no charts; all tables follow from the result alone.
 
-    redact: leaves out prompts and outputs, hosts of URLs, and all of a path but its file name.
+    redact: leaves out prompts and outputs, names of their files, hosts of URLs, and all of a path but its file name.
     """
     raw = material or Material()
-    clean = Cleaner(redact=redact, hosts=hosts_of(experiment) if redact else ())
+    clean = Cleaner(redact=redact, names=private_names(experiment) if redact else ())
     names = (result.base, *result.candidates)
     arms = tuple(_arm(experiment, name, index, clean) for index, name in enumerate(names))
     charted = [b for b in raw.blocks if b.block.variant in names and b.block.kind != "probe"]

@@ -65,7 +65,7 @@ def margins_text(experiment: Experiment) -> str:
 
 def _starts_sentence(every: int) -> str:
     if every == 0:
-        return "Every server was started once, so the result holds for these starts only."
+        return "The servers are kept from round to round, so the result holds for these starts only."
     if every == 1:
         return "Every variant is started afresh in every round."
     return f"Rounds in groups of {every} share one start per variant, and count as one replicate."

@@ -42,6 +42,7 @@ _LABELS = {
     "perplexity_ratio": "Perplexity ratio",
 }
 _BRIEF = ("accuracy", "kl_mean")
+_POWERS_BELOW = 1e-4  # below it a number is written with a power of ten
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +124,16 @@ def _value(value: float | None, unit: str) -> str:
         return "–"
     if unit == "points":
         return f"{value * 100:.1f} %"
-    return f"{value:.4g}{' ' + unit if unit and unit not in ('1', 'ratio') else ''}"
+    return f"{_number(value)}{' ' + unit if unit and unit not in ('1', 'ratio') else ''}"
+
+
+def _number(value: float) -> str:
+    """``0.0294``, ``−2.0·10⁻⁷``: three to four digits, powers of ten as people write them."""
+    if value == 0 or abs(value) >= _POWERS_BELOW:
+        return f"{value:.4g}".replace("-", "−")
+    digits, power = f"{value:.1e}".split("e")
+    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{digits}·10{raised}".replace("-", "−")
 
 
 def _bounds(interval: Interval, share: bool) -> str:
@@ -131,7 +141,7 @@ def _bounds(interval: Interval, share: bool) -> str:
         return "–"
     if share:
         return f"[{points(interval.low)}, {points(interval.high)}]"
-    return f"[{interval.low:.4g}, {interval.high:.4g}]"
+    return f"[{_number(interval.low)}, {_number(interval.high)}]"
 
 
 def _details(row: QualityScore) -> list[str]:

@@ -37,15 +37,15 @@ _QUOTED = re.compile(
 class Cleaner:
     """Turns untrusted text into text that a report may show.
 
-    redact: also replaces the hosts of URLs and IP addresses, keeps only the file name of paths, and of what a server
-    said only the HTTP status.
+    redact: also replaces the hosts of URLs, IP addresses and `names` (of hosts and of files of prompts), keeps only the
+    file name of other paths, and of what a server said only the HTTP status.
     """
 
-    def __init__(self, *, redact: bool, hosts: Iterable[str] = ()) -> None:
+    def __init__(self, *, redact: bool, names: Iterable[str] = ()) -> None:
         self.redact = redact
-        names = sorted({host for host in hosts if len(host) > 2}, key=len, reverse=True)
-        self._hosts = (
-            re.compile(r"(?<![\w.\-])(?:" + "|".join(map(re.escape, names)) + r")(?![\w\-])") if names else None
+        known = sorted({name for name in names if len(name) > 2}, key=len, reverse=True)
+        self._names = (
+            re.compile(r"(?<![\w.\-])(?:" + "|".join(map(re.escape, known)) + r")(?![\w\-])") if known else None
         )
 
     def __call__(self, text: str, limit: int = 400) -> str:
@@ -79,16 +79,19 @@ class Cleaner:
         text = _URL.sub(rf"\1{REDACTED}", text)
         text = _QUERY.sub(r"\1", text)
         text = _IPV4.sub(REDACTED, text)
-        if self._hosts is not None:
-            text = self._hosts.sub(REDACTED, text)
+        if self._names is not None:
+            text = self._names.sub(REDACTED, text)
         text = _ABSOLUTE.sub("", text)
         text = _ROOTED.sub("", text)
         return _RELATIVE.sub("", text)
 
 
-def hosts_of(experiment: Experiment) -> set[str]:
-    """Host names found in the settings' URLs, so that they can be replaced wherever else they turn up."""
-    return {host for variant in experiment.variants for host in _hosts_in(variant.settings)}
+def private_names(experiment: Experiment) -> set[str]:
+    """Host names of the settings' URLs and names of files of prompts, to be replaced wherever else they turn up."""
+    hosts = {host for variant in experiment.variants for host in _hosts_in(variant.settings)}
+    paths = {workload.prompts.path for workload in experiment.workloads if workload.prompts.path}
+    # A name without a dot may be a public data set's, or a word that stands for something else.
+    return hosts | {name for path in paths if "." in (name := re.split(r"[/\\]", path.rstrip("/\\"))[-1])}
 
 
 def _hosts_in(value: object) -> set[str]:
@@ -107,7 +110,7 @@ def _hosts_in(value: object) -> set[str]:
 
 def redacted_result(result: Result, experiment: Experiment) -> Result:
     """The result with every text cleaned as a redacted report has it (names and numbers stay)."""
-    clean = Cleaner(redact=True, hosts=hosts_of(experiment))
+    clean = Cleaner(redact=True, names=private_names(experiment))
 
     def cleaned(value: object) -> object:
         if isinstance(value, str):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..metrics import METRICS
 from ..model import BlockData, Cell, Comparison, Decision, Experiment, Result, Start, Workload
 from ..units import change, quantity
+from .replicates import replication
 from .view_redact import Cleaner
 from .view_types import ArmView, DecisionView, Row, Tone
 
@@ -40,13 +42,18 @@ def metric_label(metric: str, statistic: str) -> str:
 def cell_title(workload: Workload, cell: Cell, clean: Cleaner) -> str:
     """``chat 2048/32, 1 at a time``: input/output tokens, then the load."""
     prompts = workload.prompts
-    size = str(prompts.input_tokens) if prompts.input_tokens is not None else clean.path(prompts.path or "?", 30)
+    size = str(prompts.input_tokens) if prompts.input_tokens is not None else clean(file_name(prompts.path or "?"), 30)
     limit = "≤" if workload.length == "natural" else ""
     answers = "recorded" if prompts.recorded_lengths else f"{limit}{workload.output_tokens}"
     load = load_words(*next(iter(cell.load.items())))
     if cell.kind == "open":
         load += f", {workload.load.arrivals} arrivals"
     return f"{clean(workload.name, 40)} {size}/{answers}, {load}"
+
+
+def file_name(path: str) -> str:
+    """The last part: a title says which prompts, not where they lie."""
+    return re.split(r"[/\\]", path.rstrip("/\\"))[-1] or path
 
 
 def load_words(kind: str, level: float) -> str:
@@ -182,22 +189,20 @@ def title_facts(
         facts.append(_ENGINES.get(arms[0].engine, arms[0].engine))
     rounds = f"{result.rounds} {_plural(result.rounds, 'round')}"
     facts.append(f"{rounds}, interleaved" if result.rounds > 1 else rounds)
-    facts.append(_starts_fact(result, experiment, starts, blocks))
+    facts.append(_starts_fact(experiment, starts, blocks))
     return tuple(facts)
 
 
 _ENGINES = {"llamacpp": "llama.cpp", "openai": "running servers"}
 
 
-def _starts_fact(result: Result, experiment: Experiment, starts: Sequence[Start], blocks: Sequence[BlockData]) -> str:
-    if blocks and all(b.block.start_id < 0 for b in blocks):
-        return "servers not restarted: holds for these starts only"
-    per_arm = dict.fromkeys((result.base, *result.candidates), 0)
-    for start in starts:
-        if start.kind == "measure" and start.variant in per_arm:
-            per_arm[start.variant] += 1
-    if experiment.start_every == 0 or (starts and max(per_arm.values()) <= 1):
-        return "one start per arm: holds for these starts only"
+def _starts_fact(experiment: Experiment, starts: Sequence[Start], blocks: Sequence[BlockData]) -> str:
+    if not blocks:
+        return "one start per arm: holds for these starts only" if experiment.start_every == 0 else _planned(experiment)
+    return replication(experiment, (b.block for b in blocks), starts).fact or _planned(experiment)
+
+
+def _planned(experiment: Experiment) -> str:
     if experiment.start_every == 1:
         return "fresh starts"
     return f"fresh starts every {experiment.start_every} rounds"
@@ -205,8 +210,8 @@ def _starts_fact(result: Result, experiment: Experiment, starts: Sequence[Start]
 
 def decision_of(decision: Decision, clean: Cleaner) -> DecisionView:
     """The recommendation as one sentence."""
-    conditions = tuple(clean(c).rstrip(".") for c in decision.conditions)
-    reasons = tuple(clean(r) for r in decision.reasons)
+    conditions = tuple(clean(c, _SENTENCE).rstrip(".") for c in decision.conditions)
+    reasons = tuple(clean(r, _SENTENCE) for r in decision.reasons)
     if decision.ship is None:
         return DecisionView(ship=None, headline="No decision.", conditions=conditions, reasons=reasons)
     headline = f"Ship {clean(decision.ship, 60)}{' ' + '; '.join(conditions) if conditions else ''}."
@@ -229,6 +234,7 @@ def duration(seconds: float) -> str:
 
 
 _REALISTIC = 500
+_SENTENCE = 1500  # characters: a decision is never cut in its middle; names and figures in it are bounded themselves
 
 
 def state_text(result: Result) -> str | None:

@@ -21,6 +21,8 @@ MAX_BYTES = 1 << 20
 MAX_NODES = 100_000
 MAX_DEPTH = 64
 _PREFIX = "tag:yaml.org,2002:"
+# For a number that cannot be used, so that its section is not said to lack it: one that goes with all defaults.
+_STAND_IN = 2
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -203,14 +205,14 @@ class _Plain:
             return ""
         return text
 
-    def _number(self, tag: str, text: str, key: Key) -> int | float | None:
+    def _number(self, tag: str, text: str, key: Key) -> int | float:
         try:
             number: int | float = int(text) if tag == "int" else float(text)
         except ValueError:
             number = math.inf
         if not math.isfinite(number) or (isinstance(number, int) and not -(2**63) <= number < 2**63):
-            self._ledger.add(key, "is not a number that can be used", "write a smaller number, or quote it")
-            return None
+            self._ledger.add_unread(key, "is not a number that can be used", "write a smaller one; text needs quotes")
+            return _STAND_IN
         return number
 
 

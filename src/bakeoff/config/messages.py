@@ -48,7 +48,7 @@ def note_errors(errors: list[ErrorDetails], data: Mapping[str, Any], ledger: Led
         if error["type"] == "missing" and loc in misspelt:
             continue  # it is there, under a misspelt name
         if loc and loc[-1] == "[key]":
-            ledger.add(loc[:-1], *_bad_name(loc[0]), on_key=True)
+            ledger.add(loc[:-1], *_bad_name(error, loc), on_key=True)
             continue
         key = _existing(loc, data) if error["type"] != "missing" else loc
         message, remedy = _explain(error, key)
@@ -67,7 +67,14 @@ def _existing(loc: Key, data: Any) -> Key:
     return loc
 
 
-def _bad_name(section: str) -> tuple[str, str]:
+def _bad_name(error: ErrorDetails, loc: Key) -> tuple[str, str]:
+    """A key of a mapping whose keys are not those of a section: a name of the user's, or one of a few words."""
+    section, word = loc[0], loc[-2]
+    if error["type"] == "literal_error":
+        known = _quoted(str(error.get("ctx", {})["expected"]))
+        meant = next((name for name in known if name.startswith(f"{word}_")), None)
+        hint = f"; did you mean {meant!r}?" if meant else did_you_mean(word, known)
+        return f"unknown key{hint}", "" if hint else f"known here: {', '.join(known)}"
     allowed = "letters, digits, _, - and ." if section == "variants" else "letters, digits, _ and -"
     return f"is not a usable name: {allowed} (at most 64), starting with a letter or digit", ""
 

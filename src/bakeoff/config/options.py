@@ -68,6 +68,7 @@ class CliOptions(msgspec.Struct, frozen=True, kw_only=True):
     margin: str | None = None
     gates: tuple[str, ...] | str | None = None
     starts: str | None = None
+    method: str | None = None
     name: str | None = None
 
 
@@ -81,6 +82,7 @@ class _Options:
         (("margin",), "--margin"),
         (("gates",), "--gates"),
         (("starts",), "--starts"),
+        (("method",), "--method"),
         (("name",), "--name"),
     )
     _SETTINGS = {  # noqa: RUF012 (a constant table)
@@ -129,6 +131,7 @@ def from_options(
             margin=options.margin,
             gates=_gates(options.gates),
             starts=options.starts,
+            method=options.method,
             name=options.name,
         ),
     }

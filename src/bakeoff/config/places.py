@@ -39,10 +39,18 @@ class Ledger:
         self.source = source
         self._places = places
         self._found: dict[tuple[Key, str], tuple[Spot, str]] = {}
+        self._unread: set[Key] = set()
 
     def add(self, key: Key, message: str, remedy: str = "", *, on_key: bool = False) -> None:
         """Notes a problem of `key`. The same message for the same key counts once."""
+        if key in self._unread:
+            return  # nothing more can be said of a value that could not be read
         self._found.setdefault((key, message), (self._places.spot(key, on_key=on_key), remedy))
+
+    def add_unread(self, key: Key, message: str, remedy: str = "") -> None:
+        """Notes that the value of `key` could not be read; whatever else is noted of it would only be an echo."""
+        self.add(key, message, remedy)
+        self._unread.add(key)
 
     def has(self, key: Key) -> bool:
         """Whether this key has a problem already."""

@@ -72,8 +72,6 @@ def _check_scorer(key: Key, task: Mapping[str, Any], where: Path, ledger: Ledger
             ledger.add((*key, name), f"is missing: scorer {owner} needs it", example)
         elif scorer != owner and task.get(name) is not None:
             ledger.add((*key, name), f"is for scorer {owner}, and this task has {scorer}", on_key=True)
-    if scorer == "task":
-        ledger.add((*key, "scorer"), "`task` means the source's own scorer, and a file has none", "scorer: normalised")
     pattern, function = task.get("pattern"), task.get("function")
     if isinstance(pattern, str):
         try:
@@ -119,7 +117,7 @@ def build_quality(section: QualitySection | None, where: Path) -> Quality | None
         return None
     return Quality(
         tasks=tuple(_task(name, entry, where) for name, entry in section.tasks.items()),
-        margin_points=section.margin_points,
+        margin_points=section.margin,
         divergence=Divergence(**section.divergence.model_dump()) if section.divergence else None,
         consistency=Consistency(**section.consistency.model_dump()) if section.consistency else None,
     )

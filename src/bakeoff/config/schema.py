@@ -36,6 +36,9 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Pairs = Annotated[Any, BeforeValidator(values.pairs), _pattern(r"^\s*\d+\s*\.\.\s*\d+\s*$", number="integer")]
 Money = Annotated[Any, BeforeValidator(values.spend), _pattern(r"^\s*\d+(\.\d+)?\s*[A-Za-z]{3}\s*$")]
 Starts = Annotated[Any, BeforeValidator(values.starts), _pattern(r"^(once|every (\d+ )?rounds?)$")]
+Points = Annotated[
+    Any, BeforeValidator(values.margin_points), _pattern(r"^\s*\d+(\.\d+)?\s*(points?)?\s*$", number="number")
+]
 Watts = Annotated[Any, BeforeValidator(values.watts), _pattern(r"^\s*\d+(\.\d+)?\s*(k?W)?\s*$", number="number")]
 Share = Annotated[Any, BeforeValidator(values.share), _pattern(r"^\s*\d*\.?\d+\s*%?\s*$", number="number")]
 Confidence = Annotated[Any, BeforeValidator(values.confidence), _pattern(r"^\s*\d*\.?\d+\s*%?\s*$", number="number")]
@@ -201,7 +204,7 @@ class TaskSection(Section):
     task: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(None, description="lm-eval: its name.")
     items: Count | None = Field(None, description="At most so many questions, drawn by the seed.")
     repeats: Annotated[int, Field(ge=1, le=100)] = Field(1, description="Answers to each question.")
-    scorer: Literal["exact", "normalised", "numeric", "regex", "choice", "function", "task"] | None = Field(
+    scorer: Literal["exact", "normalised", "numeric", "regex", "choice", "function"] | None = Field(
         None, description="How an answer is graded; of a file normalised, else the source's own."
     )
     pattern: Annotated[str, Field(min_length=1, max_length=1000)] | None = Field(
@@ -238,9 +241,7 @@ class QualitySection(Section):
     """What is asked about quality."""
 
     tasks: dict[WorkloadName, TaskSection] = Field(default_factory=dict)
-    margin_points: Annotated[float, Field(gt=0, le=100)] = Field(
-        1.0, description="A loss of accuracy within it does not matter [percentage points]."
-    )
+    margin: Points = Field(1.0, description="A loss of accuracy within it does not matter [percentage points].")
     divergence: DivergenceSection | None = None
     consistency: ConsistencySection | None = None
 

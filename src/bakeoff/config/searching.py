@@ -106,7 +106,7 @@ def _check_find(key: Key, workload: Mapping[str, Any], load: Mapping[str, Any], 
         fewest = math.ceil(1 / (1 - wanted) - 1e-9)
         ledger.add(
             (*key, "block", "requests"),
-            f"{requests} requests cannot tell whether {wanted:.4g} of them meet the limits",
+            f"{requests} requests cannot tell whether {wanted * 100:.4g} % of them meet the limits",
             f"measure at least {fewest} requests a block, or lower load.attainment",
         )
 

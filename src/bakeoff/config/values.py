@@ -5,6 +5,7 @@ Each function takes what the file holds and raises ValueError with a message tha
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ FEWEST_PAIRS = 2  # one pair has no spread, so no interval
 _PAIRS = re.compile(r"\s*(\d{1,9})\s*(?:\.\.|…)\s*(\d{1,9})\s*")
 _SPEND = re.compile(r"\s*(\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z]{3})\s*")
 _WATTS = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(k?W)?\s*")
+_POINTS = re.compile(r"\s*(\d{1,3}(?:\.\d{1,9})?)\s*(?:points?)?\s*")
 _STARTS = re.compile(r"\s*every\s+(?:(\d{1,6})\s+)?rounds?\s*")
 
 
@@ -109,6 +111,19 @@ def watts(value: Any) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1e9:
         return float(value)
     raise ValueError(f"must be a power such as 40 W, not {shown(value)}")
+
+
+def margin_points(value: Any) -> float:
+    """``1 point``, ``1.5 points`` or 1.5 → 1.5 [percentage points]."""
+    match = _POINTS.fullmatch(value) if isinstance(value, str) else None
+    number = _quantity(float(match[1]) if match else value, lambda _: math.nan)
+    if number is None or math.isnan(number):
+        percent = value.strip().removesuffix("%").rstrip() if isinstance(value, str) and "%" in value else ""
+        hint = f"; did you mean '{percent} points'?" if _POINTS.fullmatch(percent) else ""
+        raise ValueError(f"must be percentage points of accuracy such as '1 point', not {shown(value)}{hint}")
+    if not 0 < number <= 100:
+        raise ValueError(f"must be more than 0 and at most 100 points, not {shown(value)}")
+    return number
 
 
 def pause(value: Any) -> float:

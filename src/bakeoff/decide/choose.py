@@ -42,7 +42,10 @@ class _Case:
 
     def provisos(self, candidate: str) -> tuple[str, ...]:
         """Conditions that hold whatever the figures say."""
-        return (*quality_conditions(candidate, self.quality, self.scores), *_start_conditions(self.cautions))
+        return (
+            *quality_conditions(candidate, self.quality, self.scores),
+            *_start_conditions(self.cautions, self.experiment.base.name, candidate),
+        )
 
 
 def decide(
@@ -86,7 +89,7 @@ def decide(
         if (s.has("open") or s.has("invalid") or not s.cells) and split_condition(experiment, s, crossings) is None
     ]
     if unknown:
-        reasons = [_why_unknown(experiment, s) for s in unknown]
+        reasons = [reason for s in unknown for reason in _why_unknown(experiment, s)]
         reasons += [case.won(s.candidate, c) for s in standings if s not in unknown for c in s.cells]
         return Decision(ship=None, conditions=_partial(experiment, standings), reasons=(*refused, *reasons))
     winners = sorted((s for s in standings if s.has("candidate")), key=_mixed_key)
@@ -95,24 +98,26 @@ def decide(
     reasons = [case.won(s.candidate, c) for s in standings for c in s.cells]
     summary = "no candidate is faster anywhere" if standings else "no candidate is left"
     return Decision(
-        ship=experiment.base.name, conditions=_start_conditions(cautions), reasons=(*refused, summary, *reasons)
+        ship=experiment.base.name,
+        conditions=_start_conditions(cautions, *(v.name for v in experiment.variants)),
+        reasons=(*refused, summary, *reasons),
     )
 
 
 def _ship(case: _Case, best: Standing, others: Sequence[Standing]) -> Decision:
     """The best of those that lose nowhere, and why not another."""
     reasons = [case.won(best.candidate, cell) for cell in best.cells]
-    reasons += [_why_not(case.experiment, other, best) for other in others]
+    reasons += [reason for other in others for reason in _why_not(case.experiment, other, best)]
     reasons += [*task_reasons(best.candidate, case.tasks), *quality_reasons(best.candidate, case.scores)]
     reasons += _resources(case.comparisons, best.candidate)
     reasons += case.refused
     return Decision(ship=best.candidate, conditions=case.provisos(best.candidate), reasons=tuple(reasons))
 
 
-def _why_not(experiment: Experiment, other: Standing, best: Standing) -> str:
+def _why_not(experiment: Experiment, other: Standing, best: Standing) -> tuple[str, ...]:
     if other.acceptable:
         tasks = f"typical task {change(other.task_ratio)} against {change(best.task_ratio)}"
-        return f"{other.candidate} is faster than the base too, but not more so than {best.candidate}: {tasks}"
+        return (f"{other.candidate} is faster than the base too, but not more so than {best.candidate}: {tasks}",)
     lost = [
         f"{numbers(rows)} in {place(experiment, cell.cell)}"
         for cell in other.cells
@@ -120,7 +125,7 @@ def _why_not(experiment: Experiment, other: Standing, best: Standing) -> str:
     ]
     if not lost and (other.has("open") or other.has("invalid") or not other.cells):
         return _why_unknown(experiment, other)
-    return f"not {other.candidate}: {'; '.join(lost) or 'it is nowhere faster'}"
+    return (f"not {other.candidate}: {'; '.join(lost) or 'it is nowhere faster'}",)
 
 
 def _mixed(case: _Case, best: Standing, standings: Sequence[Standing]) -> Decision:
@@ -172,18 +177,23 @@ def _places(experiment: Experiment, cells: Sequence[CellStanding]) -> str:
     return " and ".join(place(experiment, cell.cell) for cell in cells)
 
 
-def _why_unknown(experiment: Experiment, standing: Standing) -> str:
+def _why_unknown(experiment: Experiment, standing: Standing) -> tuple[str, ...]:
     invalid = [
         row for cell in standing.cells if cell.side == "invalid" for row in cell.gates if row.outcome == "invalid"
     ]
     if invalid:
         # Cells differ in their numbers only; one of them is enough to see what is wrong.
-        told = {re.sub(r"\d+", "#", reason): reason for reason in (row.reason or "no reason given" for row in invalid)}
+        told = {_alike(reason): reason for reason in (row.reason or "no reason given" for row in invalid)}
         reasons = "; ".join(told.values())
-        return f"{standing.candidate} cannot be judged, the comparison is invalid: {reasons}"
+        return (f"{standing.candidate} cannot be judged, the comparison is invalid: {reasons}",)
     if not standing.cells:
-        return f"{standing.candidate} was not measured"
+        return (f"{standing.candidate} was not measured",)
     return missing(experiment, standing.candidate, [c for c in standing.cells if c.side == "open"])
+
+
+def _alike(reason: str) -> str:
+    """What the reasons of two cells have in common: all but their numbers, and how many more there are."""
+    return re.sub(r"\d+", "#", re.sub(r" \(and \d+ more, see the warnings\)", "", reason))
 
 
 def _resources(comparisons: Sequence[Comparison], candidate: str) -> tuple[str, ...]:
@@ -198,7 +208,9 @@ def _resources(comparisons: Sequence[Comparison], candidate: str) -> tuple[str, 
     return (f"{candidate} besides: " + ", ".join(f"{number(row)} ({row.outcome})" for row in rows),) if rows else ()
 
 
-def _start_conditions(cautions: Sequence[Caution]) -> tuple[str, ...]:
-    if any(c.code == "one-start" for c in cautions):
-        return ("for these starts only (each server was started once)",)
-    return ()
+def _start_conditions(cautions: Sequence[Caution], *arms: str) -> tuple[str, ...]:
+    """arms: the variants that the advice rests on; a caution about one start of another one is not about them."""
+    once = [c for c in cautions if c.code == "one-start" and c.variant in (None, *arms)]
+    if any(c.variant is None for c in once):
+        return ("for these starts only (the servers were not restarted)",)
+    return tuple(f"for this start of {c.variant} only (it was not restarted)" for c in once)

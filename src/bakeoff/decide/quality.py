@@ -57,11 +57,25 @@ def _deciding(scores: Sequence[QualityScore]) -> list[QualityScore]:
 
 
 def _condition(score: QualityScore) -> str:
-    if score.outcome in ("invalid", "uninformative"):
-        return f"if its quality suffices ({score.task or 'its tasks'}: {score.outcome}, {score.reason})"
+    task = score.task or "its tasks"
+    if score.outcome == "invalid":
+        return f"if its quality suffices ({_unjudged(score, task)})"
+    if score.outcome == "uninformative":
+        return f"if its quality suffices ({task}: {score.outcome}, {score.reason})"
     more = ""
     if score.needed is not None and score.needed > score.items:
         more = f"; about {score.needed:,} items would decide within {score.margin:g} points"
     elif score.reason:
         more = f"; {score.reason}"
     return f"if its quality suffices ({sentence(score)}: {score.outcome}{more})"
+
+
+def _unjudged(score: QualityScore, task: str) -> str:
+    """How little is known, short: it stands in the headline, and the row itself tells why."""
+    asked = sum(count for name, count in score.counts.items() if name.endswith(".asked"))
+    unread = sum(count for name, count in score.counts.items() if name.endswith((".cut", ".failed", ".ungradable")))
+    if not asked:
+        return f"no question of {task} was answered"
+    if unread:
+        return f"{asked - unread} of {asked} answers to {task} could be graded"
+    return f"{task}: invalid, {(score.reason or 'no reason given').partition(': ')[0]}"

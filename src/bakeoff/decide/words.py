@@ -11,7 +11,7 @@ from ..stats.outcome import DECIDED
 from ..units import change
 from .standing import CellStanding
 
-_PLAIN = Cleaner(redact=False, hosts=())
+_PLAIN = Cleaner(redact=False)
 
 
 def place(experiment: Experiment, cell: Cell | None) -> str:
@@ -44,21 +44,22 @@ def in_cell(experiment: Experiment, name: str, standing: CellStanding) -> str:
     return f"{name} in {where}: {gates}; they disagree, so the typical task decides: {number(standing.e2e)}, {word}"
 
 
-def missing(experiment: Experiment, name: str, cells: Sequence[CellStanding]) -> str:
-    """What an undecided candidate still needs."""
-    parts = []
+def missing(experiment: Experiment, name: str, cells: Sequence[CellStanding]) -> tuple[str, ...]:
+    """What an undecided candidate still needs: a sentence a cell, each gate with its own pairs."""
+    told = []
     for standing in cells:
         rows = [row for row in standing.gates if row.outcome not in DECIDED]
         lead = ""
         if standing.by_task:
             lead = f"{numbers(standing.gates)} disagree, and the typical task does not decide: "
             rows = [standing.e2e] if standing.e2e is not None else []
-        most = max((row for row in rows if row.pairs_needed), key=lambda row: row.pairs_needed or 0, default=None)
-        more = f", {more_pairs(most.pairs_needed or 0, most.seconds_needed)}" if most is not None else ""
-        told = f"{numbers(rows)} ({_outcomes(rows)}{more})" if rows else "E2E is not known"
-        parts.append(f"{lead}{told} in {place(experiment, standing.cell)}")
-    return f"{name} is undecided: {'; '.join(parts)}"
+        open_rows = "; ".join(map(_open, rows)) or "E2E is not known"
+        told.append(f"{name} is undecided in {place(experiment, standing.cell)}: {lead}{open_rows}")
+    return tuple(told)
 
 
-def _outcomes(rows: Sequence[Comparison]) -> str:
-    return ", ".join(dict.fromkeys(row.outcome for row in rows))
+def _open(row: Comparison) -> str:
+    if row.ratio.point is None:
+        return f"{metric_label(row.metric, row.statistic)} {row.outcome}{f', {row.reason}' if row.reason else ''}"
+    more = f", {more_pairs(row.pairs_needed, row.seconds_needed)}" if row.pairs_needed else ""
+    return f"{number(row)} {row.outcome}{more}"

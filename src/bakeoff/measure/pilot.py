@@ -6,11 +6,12 @@ they showed, so they would flatter. What counts of them is the grid.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
+from ..errors import UsageError
 from ..model import BlockSize, Cell, Experiment, Search, Workload
 from .budget import Ledger
 from .plan import Step
@@ -18,6 +19,8 @@ from .search import Found, Hunt, Reading, find, find_grid, probe_requests, stead
 
 #: Share of every budget that the pilot may use; the comparison is what the run is for.
 SHARE = 1 / 3
+#: Probes of a usual search: some doublings, then four halvings of one of them (or doublings until nothing is added).
+PROBES = 6
 
 
 class Prober(Protocol):
@@ -59,7 +62,11 @@ class Pilot:
         self._left = 0  # searches still to come, the present one included
 
     def resolve(self) -> Experiment:
-        """The experiment with all levels filled in. Raises EngineError where a variant answers nothing."""
+        """The experiment with all levels filled in.
+
+        Raises EngineError where a variant answers nothing, and UsageError where the search's share of the budget ends
+        before it knows of a single level: a comparison at a guessed load would answer another question.
+        """
         wanted = [workload for workload in self._experiment.workloads if _open(workload)]
         self._left = len(wanted) * len(self._experiment.variants)
         found: dict[str, list[Found]] = {workload.name: [] for workload in wanted}
@@ -84,8 +91,37 @@ class Pilot:
             except StopIteration as ended:
                 found: Found = ended.value
                 break
+        if found.edge is None and found.ended == "budget":
+            raise self._too_little(variant, _sized(workload, level), level, found)
         self._prober.note(_sentence(variant, workload, found))
         return found
+
+    def _too_little(self, variant: str, sized: Workload, level: float, found: Found) -> UsageError:
+        """The error for a share that was used before any level held; `level` is the one that had no room."""
+        budget, probe = self._ledger.budget, _needs(self._ledger, variant, sized, level)
+        searches = sum(_open(w) for w in self._experiment.workloads) * len(self._experiment.variants)
+        wholes = {"seconds": budget.seconds, "requests": budget.requests}
+        wholes["spent"] = budget.spend.amount if budget.spend else None
+        # The budget that holds the smallest part of what the searches need.
+        name, whole = min(
+            ((name, whole) for name, whole in wholes.items() if whole is not None and probe[name] > 0),
+            key=lambda item: item[1] / probe[item[0]],
+            default=("seconds", budget.seconds or 0.0),
+        )
+        need, share = probe[name] * PROBES * searches, SHARE * whole
+        told: dict[str, Callable[[float], str]] = {
+            "seconds": lambda s: f"{s / 60:.3g} min" if s >= 90 else f"{s:.3g} s",
+            "requests": lambda n: f"{n:.0f} requests",
+            "spent": lambda amount: f"{amount:.2g} {budget.spend.currency if budget.spend else ''}",
+        }
+        key, say = {"seconds": "minutes", "requests": "requests", "spent": "spend"}[name], told[name]
+        tried = f" after {len(found.tried)} levels that do not hold" if found.tried else " before a single level"
+        return UsageError(
+            f"the search of {sized.name} ends{tried}: it needs about {say(need)}, and its share of the budget is "
+            f"{say(share)}",
+            where=f"budget.{key}",
+            remedy=f"raise budget.{key} to about {say(need / SHARE)}, shorten the blocks, or give the levels yourself",
+        )
 
     def _begin(self, position: int, variant: str, workload: Workload, search: Search) -> Hunt:
         if workload.load.kind == "closed":
@@ -126,18 +162,25 @@ class _Allowance:
 
     def holds(self, variant: str, workload: Workload, level: float) -> bool:
         """Whether one more probe fits: by its schedule, its requests and its price at full length."""
-        block = workload.block
-        open_loop = workload.load.kind == "open"
-        count = block.requests or round((block.seconds or 0.0) * max(level, 1.0))
-        seconds = block.seconds or (count / level if open_loop else 0.0)
-        tokens = workload.prompts.input_tokens or 1000  # unknown prompt lengths: a generous guess
-        cost = count * self._ledger.prices[variant].of(tokens, workload.output_tokens)
-        wanted = {
-            "seconds": self._ledger.elapsed_s + seconds,
-            "requests": self._ledger.requests + count,
-            "spent": self._ledger.spent + cost,
+        needs = _needs(self._ledger, variant, workload, level)
+        used = {
+            "seconds": self._ledger.elapsed_s,
+            "requests": self._ledger.requests,
+            "spent": self._ledger.spent,
         }
-        return all((limit := self._limits[name]) is None or wanted[name] <= limit for name in wanted)
+        return all((limit := self._limits[name]) is None or used[name] + needs[name] <= limit for name in needs)
+
+
+def _needs(ledger: Ledger, variant: str, workload: Workload, level: float) -> dict[str, float]:
+    """What one probe takes: seconds by its schedule (closed loops: unknown, 0), requests, money at full length."""
+    block = workload.block
+    count = block.requests or round((block.seconds or 0.0) * max(level, 1.0))
+    tokens = workload.prompts.input_tokens or 1000  # unknown prompt lengths: a generous guess
+    return {
+        "seconds": block.seconds or (count / level if workload.load.kind == "open" else 0.0),
+        "requests": float(count),
+        "spent": count * ledger.prices[variant].of(tokens, workload.output_tokens),
+    }
 
 
 def _until(budget: float | None, used: float, part: int) -> float | None:
@@ -172,6 +215,16 @@ def _sentence(variant: str, workload: Workload, found: Found) -> str:
     tried = f"({len(found.tried)} levels probed)"
     if found.edge is None:
         return f"{variant}: no level of {workload.name} holds {tried}"
-    if search is not None and search.kind == "find":
+    finding = search is not None and search.kind == "find"
+    if found.ended == "upper end":
+        how = "holds even at" if finding else "is still rising at"
+        return (
+            f"{variant}: {workload.name} {how} {found.edge:g} {what}, the upper end of the search; raise `high` {tried}"
+        )
+    if found.ended == "budget":
+        how = "holds up to about" if finding else "was probed up to"
+        level = found.edge if finding else found.tried[-1]
+        return f"{variant}: {workload.name} {how} {level:g} {what}, where the budget ended the search {tried}"
+    if finding:
         return f"{variant}: {workload.name} holds up to about {found.edge:g} {what} {tried}"
     return f"{variant}: {workload.name} gains nothing beyond about {found.edge:g} {what} {tried}"

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from ..client import held
 from ..engines.memory_log import MemoryParts, read_memory_log
 from ..errors import EngineError, RunFolderError
 from ..model import BlockKind, Engine, Environment, Experiment, Server, Sink, Start, StartContext
@@ -160,6 +161,10 @@ class Residents:
 
     def stop(self, key: tuple[str, BlockKind, int]) -> None:
         """Stops one server and completes its start record (peaks, exit code)."""
+        with held():
+            self._stop(key)
+
+    def _stop(self, key: tuple[str, BlockKind, int]) -> None:
         resident = self._up.pop(key, None)
         if resident is None:
             return

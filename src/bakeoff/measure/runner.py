@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ..client import LoopRunner, loop_runner
+from ..client import LoopRunner, held, loop_runner
 from ..errors import EngineError
 from ..model import BlockKind, Engine, Environment, Experiment, Profile, Stop, Workload
 from ..quality.items import LoadedTask
@@ -185,11 +185,12 @@ class Runner:
             with loop_runner() as loop:
                 yield loop
         finally:
-            try:
-                self._residents.stop_all()
-            finally:
-                self._measurer.sending.close()
-                self._telemetry.stop()
+            with held():  # a second wish to end must leave no server up
+                try:
+                    self._residents.stop_all()
+                finally:
+                    self._measurer.sending.close()
+                    self._telemetry.stop()
 
     def _rounds(self, loop: LoopRunner, done: set[tuple[int, str, str, BlockKind]]) -> Outcome:
         rounds = 0

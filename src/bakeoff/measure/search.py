@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Generator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ..model import RequestRecord, Search
 
@@ -33,12 +33,19 @@ class Reading(NamedTuple):
     errors: float
 
 
+#: Why a search ended: the edge lies among the levels tried; a fifth of the requests failed; the upper end was reached,
+#: and more might be had beyond; its share of the budget was used.
+Ended = Literal["found", "collapsed", "upper end", "budget"]
+
+
 class Found(NamedTuple):
     """edge: highest level that holds (find), or lowest that gives all the throughput there is (sweep); None where not
-    even the lowest level holds. tried: every level probed, rising."""
+    even the lowest level holds, or where the budget ended the search before one did. tried: every level probed,
+    rising."""
 
     edge: float | None
     tried: tuple[float, ...]
+    ended: Ended = "found"
 
 
 #: Sent None where the budget of the search is used up: it then returns what it knows.
@@ -63,22 +70,28 @@ def sweep(search: Search, *, whole: bool, near: float | None = None) -> Hunt:
     readings: dict[float, Reading] = {}
     doublings = math.floor(math.log2(max(search.low, min(near or 0.0, search.high)) / search.low))
     level, best, flat = search.low * 2**doublings, 0.0, 0
+    ended: Ended = "found"
     while True:
         reading = yield level
         if reading is None:
+            ended = "budget"
             break
         readings[level] = reading
         flat = flat + 1 if best and reading.rps < best * (1 + RISE) else 0
         best = max(best, reading.rps)
         following = min(level * 2, search.high)
         following = float(math.floor(following)) if whole else following
-        if flat >= 2 or reading.errors > COLLAPSE or following <= level:
+        if reading.errors > COLLAPSE:
+            ended = "collapsed"
+            break
+        if flat >= 2 or following <= level:
+            ended = "upper end" if flat == 0 else "found"  # one step that added nothing is an end as well
             break
         level = following
     alive = [at for at in sorted(readings) if readings[at].errors <= COLLAPSE]
     best = max((readings[at].rps for at in alive), default=0.0)
     good = [at for at in alive if readings[at].rps * (1 + RISE) >= best]
-    return Found(good[0] if good and best else None, tuple(sorted(readings)))
+    return Found(good[0] if good and best else None, tuple(sorted(readings)), ended)
 
 
 def find(search: Search, *, near: float) -> Hunt:
@@ -91,9 +104,11 @@ def find(search: Search, *, near: float) -> Hunt:
     step = min(top, STEPS * math.floor(guess))
     tried: dict[int, bool] = {}
     holds, fails = -1, top + 1
+    ended: Ended = "found"
     while fails - holds > 1:
         reading = yield grid_level(search, step)
         if reading is None:
+            ended = "budget"
             break
         tried[step] = reading.held >= search.attainment and reading.errors <= COLLAPSE
         if tried[step]:
@@ -106,7 +121,8 @@ def find(search: Search, *, near: float) -> Hunt:
             step = max(0, step - STEPS)
         else:
             step = (holds + fails) // 2
-    return Found(grid_level(search, holds) if holds >= 0 else None, tuple(grid_level(search, s) for s in sorted(tried)))
+    edge = grid_level(search, holds) if holds >= 0 else None
+    return Found(edge, tuple(grid_level(search, s) for s in sorted(tried)), "upper end" if holds == top else ended)
 
 
 def find_grid(search: Search, edges: Sequence[float | None]) -> tuple[float, ...]:

@@ -71,7 +71,9 @@ def _with_model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     defaults = LatencyModel()
     for field, (option, kind, says) in reversed(_MODEL_OPTIONS.items()):
         default = getattr(defaults, field)
-        shown = f"{default:g} s" if kind is duration else default is not None
+        shown = default is not None
+        if kind is duration:  # as it would be written
+            default = f"{default:g}s"
         command = click.option(option, field, type=kind, default=default, show_default=shown, help=says)(command)
     return command
 

@@ -21,6 +21,8 @@ from ..model import (
 from ..workloads import derive_seed
 from .items import MAX_ANSWER_CHARACTERS, MAX_PROMPT_KEPT, Grade, Question, Reply
 
+_MAX_REASON = 500  # of why a server cannot be asked, its remedy included [characters]
+
 
 class Place(NamedTuple):
     """Where answers belong."""
@@ -137,7 +139,7 @@ async def choose(endpoint: Endpoint, question: Question, place: Place) -> Answer
         logs = await choice_logprobs(endpoint, item.prompt, item.choices, chat=question.task.template == "chat")
     except EndpointError as error:
         reason = f"{error.message}; {error.remedy}" if error.remedy else error.message
-        return blank(question, place, Grade(None, "ungradable", reason[:300]))
+        return blank(question, place, Grade(None, "ungradable", reason[:_MAX_REASON]))
     likeliest = item.choices[max(range(len(logs)), key=logs.__getitem__)]
     answer = blank(question, place, item.grade(Reply(likeliest)))
     answer.text = likeliest

@@ -116,11 +116,11 @@ class Likelihood:
                 await echo.continuation("a", " b")
             except EndpointError as error:
                 raise EndpointError(
-                    f"it does not tell the probabilities of given text ({refusal.message}; echo: {error.message})",
+                    f"{refusal.message}, nor by completions with `echo`: {error.message}",
                     where=self._http.url(_PATH),
                     remedy=(
-                        "use the engine llamacpp, a llama-server, vLLM, or a server whose completions take "
-                        "`echo` with `logprobs`; or score this task by its generated answers (scorer: normalised)"
+                        "use a server that does: llama.cpp (engine llamacpp, or a llama-server), vLLM, or one whose "
+                        "completions take `echo` with `logprobs`; or grade generated answers (scorer: normalised)"
                     ),
                 ) from None
             return echo

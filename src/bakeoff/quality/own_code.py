@@ -30,9 +30,11 @@ def load_function(spec: str, where: str) -> Scorer:
     try:
         module = _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
         found = getattr(module, name)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module that calls sys.exit() must not end the run
         raise TaskError(
-            f"the function {spec!r} cannot be loaded: {type(error).__name__}: {error}", where=where, remedy=_REMEDY
+            f"the function {spec!r} cannot be loaded: {_told(error)}", where=where, remedy=_REMEDY
         ) from error
     if not callable(found):
         raise TaskError(f"{spec!r} is no function", where=where, remedy=_REMEDY)
@@ -48,6 +50,23 @@ def _from_file(path: Path) -> ModuleType:
     return module
 
 
+def _told(error: BaseException) -> str:
+    """``ValueError: what it says``, short; its own text may fail as well."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    name = type(error).__name__
+    return f"{name}: {text}"[:300] if text else name
+
+
+def _shown(value: object) -> str:
+    try:
+        return f"{value!r:.60}"
+    except Exception:
+        return f"a {type(value).__name__}"
+
+
 def graded_by(function: Scorer, item: Mapping[str, Any]) -> Grader:
     """A grader that asks `function(answer, item)` for a score from 0 to 1; None means that it cannot tell.
 
@@ -60,16 +79,18 @@ def graded_by(function: Scorer, item: Mapping[str, Any]) -> Grader:
             return Grade(None, "cut", "ended by max_tokens")
         try:
             value = function(text, item)
-        except Exception as error:
-            return Grade(None, "ungradable", f"the function raised {type(error).__name__}: {error}"[:300])
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit() too: what grades one answer must not end the run
+            return Grade(None, "ungradable", f"the function raised {_told(error)}")
         if value is None:
             return Grade(None, "ungradable", "the function gave no score")
         try:
             score = float(value)
-        except (TypeError, ValueError):
+        except Exception:
             score = math.nan
         if not 0.0 <= score <= 1.0:
-            return Grade(None, "ungradable", f"the function gave {value!r:.60}, which is no score from 0 to 1")
+            return Grade(None, "ungradable", f"the function gave {_shown(value)}, which is no score from 0 to 1")
         return Grade(score, given=text[:200])
 
     return grade

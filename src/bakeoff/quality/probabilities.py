@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -21,8 +22,8 @@ DEFAULT_TOP = 1024
 ROUNDING = 2e-6
 
 _REMEDY = (
-    "measure with the engine llamacpp, a llama-server or vLLM; `top_logprobs` of other servers tell the probabilities "
-    "of their own answers alone"
+    "use a server that does: llama.cpp (engine llamacpp, or a llama-server) or vLLM; `top_logprobs` of other servers "
+    "tell the probabilities of their own answers alone"
 )
 
 
@@ -95,8 +96,16 @@ async def find_teller(http: HttpClient, endpoint: Endpoint, top: int | None = No
             raise
         except EndpointError as error:
             refusals.append(error)
-    said = "; ".join(f"{error.where}: {error.message}" for error in refusals)
+    said = "; ".join(dict.fromkeys(_refused(error) for error in refusals))
     raise EndpointError(f"it tells no probabilities along a given text ({said})", where=http.url(""), remedy=_REMEDY)
+
+
+def _refused(error: EndpointError) -> str:
+    """Why one way is not this server's. That it lacks a path is no fault of the address, but of the kind of server."""
+    path = urlsplit(error.where or "").path
+    if error.message.startswith("HTTP 404"):
+        return f"it has no {path}"
+    return f"{path}: {error.message}" if path else error.message
 
 
 def position(token: int, logprobs: Mapping[int, float], top: int, where: str) -> Position:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from ..model import Answer, Consistency, Quality, QualityTask
 from ..workloads import derive_seed
+from ..workloads.lines import numbered_lines, open_checked
+from ..workloads.problems import WorkloadError
 from .items import MAX_PROMPT_KEPT, Item, LoadedTask, Question, TaskError
 
 
@@ -64,9 +66,9 @@ def count_items(task: QualityTask) -> int | None:
         found = sum((task.datasets or DEFAULT_MIX).values())
     elif task.source == "jsonl":
         try:
-            with Path(task.path or "").open("rb") as file:
-                found = sum(1 for line in file if line.strip())
-        except OSError:
+            with open_checked(Path(task.path or ""), "a file of questions") as file:
+                found = sum(1 for _ in numbered_lines(file))
+        except (OSError, WorkloadError):  # said by whoever reads the questions
             return None
     if found is None or task.items is None:
         return found

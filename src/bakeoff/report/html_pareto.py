@@ -11,6 +11,9 @@ from .html_svg import INK, LINE, Draftsman, Spec, arm_color
 
 _LARGEST, _SMALLEST = 900.0, 60.0  # areas of the largest memory and of an unknown one [px²]
 
+_WIDTH, _HEIGHT = PANEL_WIDTH + 60, PANEL_HEIGHT + 40  # of the drawing without its axis, about
+_NEAREST, _LINE, _CHARACTER = 9, 15, 6.3  # of the names [px]
+
 
 def pareto(pen: Draftsman, view: View, data: ParetoView) -> Markup | None:
     """Up and to the left is better. A line joins the variants that none of the others beats in both."""
@@ -27,13 +30,18 @@ def pareto(pen: Draftsman, view: View, data: ParetoView) -> Markup | None:
     y["axis"] |= {"labelExpr": "round(datum.value * 1000) / 10 + ' %'", "minExtent": 52, "maxExtent": 52}
     layers = [_front(known, factor, x, y)]
     largest = max((p.memory or 0.0) for p in known)
-    for place, point in enumerate(sorted(known, key=lambda p: p.time.point or 0.0)):
-        # Neighbours have their names above and below in turn, so that those do not run into each other.
-        layers += _point(view, point, factor, {"x": x, "y": y}, (largest, place % 2 == 1))
+    ordered = sorted(known, key=lambda p: p.time.point or 0.0)
+    place = {"x": x, "y": y}
+    for point in ordered:
+        layers += _point(view, point, factor, place, largest)
+    for point, shift in zip(
+        ordered, name_shifts(ordered, x["scale"]["domain"], y["scale"]["domain"], factor), strict=True
+    ):
+        layers += _name(point, factor, place, (largest, shift))
     told = "; ".join(_words(point) for point in known)
     spec = {
-        "width": PANEL_WIDTH + 120,
-        "height": PANEL_HEIGHT + 40,
+        "width": _WIDTH + 60,
+        "height": _HEIGHT,
         "padding": {"left": 2, "right": 12, "top": 8, "bottom": 2},
         "autosize": {"type": "fit", "contains": "padding"},
         "layer": layers,
@@ -53,15 +61,35 @@ def _front(points: list[ParetoPoint], factor: float, x: Spec, y: Spec) -> Spec:
     return {"data": {"values": values}, "mark": mark, "encoding": {"x": x, "y": y}}
 
 
-def _point(view: View, point: ParetoPoint, factor: float, place: Spec, look: tuple[float, bool]) -> list[Spec]:
-    """Its intervals as a cross, its memory as the disc's area, hollow where it is not known; its name beside it.
+def name_shifts(points: list[ParetoPoint], x: list[float], y: list[float], factor: float) -> list[float]:
+    """How far above (−) or below its disc each name stands [px], so that no two run into each other.
 
-    look: the largest memory of all, and whether the name stands below.
+    Each takes the nearest free place; sizes are estimates, for text is laid out by the browser only.
     """
+    taken: list[tuple[float, float, float]] = []  # left, right, centre
+    shifts = []
+    for point in points:
+        left = ((point.time.point or 0.0) * factor - x[0]) / (x[1] - x[0]) * _WIDTH
+        level = (y[1] - (point.quality.point or 0.0)) / (y[1] - y[0]) * _HEIGHT
+        right = left + _CHARACTER * len(_label(point))
+        near = (sign * step for step in range(_NEAREST, _NEAREST + _LINE * 2 * len(points), _LINE) for sign in (-1, 1))
+        free = (
+            s
+            for s in near
+            if all(right < a or left > b or abs(level + s - c) >= _LINE for a, b, c in taken)
+            and 0 <= level + s <= _HEIGHT
+        )
+        shift = next(free, -_NEAREST)
+        taken.append((left, right, level + shift))
+        shifts.append(float(shift))
+    return shifts
+
+
+def _point(view: View, point: ParetoPoint, factor: float, place: Spec, largest: float) -> list[Spec]:
+    """Its intervals as a cross, its memory as the disc's area (largest: of all), hollow where it is not known."""
     arm = view.arms[point.index]
     color = arm_color(arm)
-    value = {"t": (point.time.point or 0.0) * factor, "q": point.quality.point, "name": _label(point)}
-    largest, below = look
+    value = {"t": (point.time.point or 0.0) * factor, "q": point.quality.point}
     thin = {"type": "rule", "color": color, "strokeWidth": 1.25, "aria": False}
     layers: list[Spec] = []
     if point.time.low is not None and point.time.high is not None:
@@ -70,26 +98,32 @@ def _point(view: View, point: ParetoPoint, factor: float, place: Spec, look: tup
     if point.quality.low is not None and point.quality.high is not None:
         ends = {**value, "q": point.quality.low, "to": point.quality.high}
         layers.append({"data": {"values": [ends]}, "mark": thin, "encoding": {**place, "y2": {"field": "to"}}})
-    area = _SMALLEST if not point.memory or not largest else max(_SMALLEST, _LARGEST * point.memory / largest)
-    disc: Spec = {"type": "point", "size": area, "stroke": color, "strokeWidth": 2, "aria": False}
+    disc: Spec = {"type": "point", "size": _area(point, largest), "stroke": color, "strokeWidth": 2, "aria": False}
     disc |= (
         {"fill": color, "fillOpacity": 0.22, "opacity": 1} if point.memory else {"fill": "var(--card)", "opacity": 1}
     )
     layers.append({"data": {"values": [value]}, "mark": disc, "encoding": place})
     dot: Spec = {"type": "point", "size": 18, "filled": True, "color": color, "opacity": 1, "aria": False}
     layers.append({"data": {"values": [value]}, "mark": dot, "encoding": place})
-    text: Spec = {
-        "type": "text",
-        "align": "left",
-        "baseline": "top" if below else "bottom",
-        "fontSize": 11,
-        "color": INK,
-        "aria": False,
-    }
-    text |= {"dx": 4 + (area**0.5) / 2, "dy": 5 if below else -3}
-    label = {"field": "name", "type": "nominal"}
-    layers.append({"data": {"values": [value]}, "mark": text, "encoding": {**place, "text": label}})
     return layers
+
+
+def _name(point: ParetoPoint, factor: float, place: Spec, look: tuple[float, float]) -> list[Spec]:
+    """The point's name on a border of the card's colour, so that it can be read across discs and lines.
+
+    look: the largest memory of all, and how far below the disc's middle the name stands [px].
+    """
+    largest, shift = look
+    value = {"t": (point.time.point or 0.0) * factor, "q": point.quality.point, "name": _label(point)}
+    text: Spec = {"type": "text", "align": "left", "baseline": "middle", "fontSize": 11, "aria": False}
+    text |= {"dx": 4 + (_area(point, largest) ** 0.5) / 2, "dy": shift, "color": INK}
+    border = {**text, "stroke": "var(--card)", "strokeWidth": 4, "color": "var(--card)"}
+    encoding = {**place, "text": {"field": "name", "type": "nominal"}}
+    return [{"data": {"values": [value]}, "mark": mark, "encoding": encoding} for mark in (border, text)]
+
+
+def _area(point: ParetoPoint, largest: float) -> float:
+    return _SMALLEST if not point.memory or not largest else max(_SMALLEST, _LARGEST * point.memory / largest)
 
 
 def _label(point: ParetoPoint) -> str:

@@ -11,6 +11,8 @@ from .html_charts import interval_axis, interval_plot, ratio_domain
 from .html_element import Markup, h
 from .html_svg import ARM_COLORS, Draftsman
 
+_REASONS, _BANNERS = 6, 3  # shown at the top of the page
+
 
 def section(key: str, title: str, lead: str | None, *children: Markup | Sequence[Markup] | None) -> Markup:
     """One titled part of the page."""
@@ -44,22 +46,44 @@ def hero(view: View) -> Markup:
     versus = h("p", {"class": "versus"}, names[0], h("span", {"class": "arrow"}, "→"), names[1:])
     decision = view.decision
     extra = [*(decision.conditions if decision.ship is None else ()), *decision.reasons]
-    invalid = [w for w in view.warnings if w.severity == "invalid"]
     return h(
         "header",
         {"class": "hero"},
         h("p", {"class": "eyebrow"}, h("b", None, "Bakeoff"), " · ", view.name),
         versus,
         h("h1", {"class": "long" if len(decision.headline) > 80 else None}, decision.headline),
-        h("ul", {"class": "reasons"}, [h("li", None, text) for text in extra]) if extra else None,
+        _reasons(extra),
         h("ul", {"class": "facts"}, [h("li", None, fact) for fact in view.facts]),
         h("p", {"class": "banner"}, f"! {view.state_text}") if view.state_text else None,
-        [
-            h("p", {"class": "banner"}, f"! {w.where + ': ' if w.where else ''}{w.message} → {w.remedy}")
-            for w in invalid
-        ],
+        _invalidities(view),
         h("div", {"class": "cards"}, [_card(view, arm) for arm in view.arms[1:]]),
     )
+
+
+def _reasons(texts: Sequence[str]) -> list[Markup]:
+    """All of them; where there are many (a run of many cells), the rest is folded away."""
+    lists = [
+        h("ul", {"class": "reasons"}, [h("li", None, text) for text in part])
+        for part in (texts[:_REASONS], texts[_REASONS:])
+        if part
+    ]
+    if len(lists) < 2:
+        return lists
+    return [lists[0], h("details", {"class": "more"}, h("summary", None, f"{len(texts) - _REASONS} more"), lists[1])]
+
+
+def _invalidities(view: View) -> list[Markup]:
+    """What makes the run, or rows of it, invalid; the list of warnings holds all."""
+    invalid = [w for w in view.warnings if w.severity == "invalid"]
+    shown = [
+        h("p", {"class": "banner"}, f"! {w.where + ': ' if w.where else ''}{w.message} → {w.remedy}")
+        for w in invalid[:_BANNERS]
+    ]
+    rest = len(invalid) - _BANNERS
+    if rest > 0:
+        link = h("a", {"href": "#warnings"}, "Be careful about")
+        shown.append(h("p", {"class": "facts"}, f"and {rest} more of this kind: ", link))
+    return shown
 
 
 def _card(view: View, arm: ArmView) -> Markup:

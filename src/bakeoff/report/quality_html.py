@@ -19,14 +19,15 @@ def quality(view: View) -> Markup | None:
         "Both arms answered the same questions. Differences are paired by question, in percentage points; "
         "the verdict is against the margin, and nothing is left out in silence."
     )
-    first = [row for row in view.scores if row.primary]
-    rest = [row for row in view.scores if not row.primary]
+    first = [row for row in view.scores if row.primary or row.brief]
+    rest = [row for row in view.scores if row not in first]
+    more = f"{len(rest)} more row{'' if len(rest) == 1 else 's'}, describing"
     return section(
         "quality",
         "Quality",
         lead,
         _table(view, first) if first else None,
-        _table(view, rest) if rest else None,
+        h("details", None, h("summary", None, more), _table(view, rest)) if rest else None,
         _flips(view),
     )
 
@@ -69,13 +70,27 @@ def _row(row: ScoreView, several: bool) -> Markup:
 
 
 def _notes(rows: Sequence[ScoreView], several: bool) -> Markup | None:
-    items = [
-        h("li", None, h("b", None, f"{row.candidate + ' · ' if several else ''}{row.label}"), f": {text}")
-        for row in rows
-        for text in (row.detail, row.note)
-        if text
-    ]
+    """What rows have to say; the same of many is said once."""
+    told: dict[str, list[ScoreView]] = {}
+    for row in rows:
+        for text in (row.detail, row.note):
+            if text:
+                told.setdefault(text, []).append(row)
+    items = [h("li", None, h("b", None, _about(group, several)), f": {text}") for text, group in told.items()]
     return h("ul", {"class": "notes"}, items) if items else None
+
+
+def _about(rows: Sequence[ScoreView], several: bool) -> str:
+    """``q8_0, q4_0 · KL divergence, mean``; several: name the candidates, because there is more than one."""
+    measures: dict[str, list[str]] = {}
+    for row in rows:
+        measures.setdefault(row.candidate, []).append(row.label)
+    if not several:
+        return "; ".join(label for labels in measures.values() for label in labels)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for candidate, labels in measures.items():
+        alike.setdefault(tuple(labels), []).append(candidate)
+    return " and ".join(f"{', '.join(who)} · {'; '.join(labels)}" for labels, who in alike.items())
 
 
 def _flips(view: View) -> Markup | None:

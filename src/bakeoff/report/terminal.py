@@ -13,6 +13,7 @@ from .quality_text import score_lines
 from .terminal_table import table_lines
 
 _CODES = {"bold": "1", "dim": "2", "good": "32", "bad": "31", "unsure": "33", "invalid": "35", "equal": "36"}
+_REASONS = 8  # behind a decision, in the short form
 _NOTES = 2  # notes in the short form; warnings and invalidities are always told
 
 
@@ -101,8 +102,11 @@ class _Page:
         decision = self.view.decision
         lines = [self.paint(line, "bold") for line in wrap(decision.headline, self.width)]
         extra = [*(decision.conditions if decision.ship is None else ()), *decision.reasons]
-        for text in extra:
-            lines += wrap(f"  {text}", self.width, indent=2)
+        shown = extra if self.full else extra[:_REASONS]
+        for text in shown:
+            lines += wrap(f"  {text}", self.width, indent=4)
+        if len(extra) > len(shown):
+            lines.append(f"  and {len(extra) - len(shown)} more: see the report, or --full")
         return "\n".join(lines)
 
     def tail(self) -> str:

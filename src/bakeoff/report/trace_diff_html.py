@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
 
 from ..traces.diff_types import Row, TraceDiff
@@ -61,27 +62,18 @@ def trace_diff_section(diff: TraceDiff, title: str = "Where the gap sits") -> Ma
     unit = "" if diff.unit == "trace" else f" per {diff.unit}"
     told = f"{number(diff.base_ms)} → {number(diff.candidate_ms)} ms{unit}: {amount(diff.gap_ms)}. "
     band = f" {band_text(diff.band)}." if diff.band else ""
-    rest = h(
-        "tr",
-        None,
-        h("th", {"scope": "row"}, "residual (cause not told)"),
-        *(h("td", None, text) for text in ("", "", signed(diff.residual_ms), share(diff.residual_ms, diff.gap_ms))),
-    )
     return h(
         "section",
         {"class": "trace-diff"},
         h("h2", None, title),
-        h("p", None, h("strong", None, diff.cause)),
+        h("p", {"class": "cause"}, diff.cause),
         h("p", {"class": "about"}, f"{told}{diff.alignment}.{band}"),
         h(
             "div",
-            {"class": "scroll"},
-            h(
-                "table",
-                {"class": "plain"},
-                h("thead", None, h("tr", None, [h("th", {"scope": "col"}, head) for head in _HEADS])),
-                h("tbody", None, [_row(row, diff, most) for row in diff.rows], rest),
-            ),
+            {"class": "gap-rows"},
+            h("p", {"class": "gap-row heads", "aria-hidden": "true"}, [h("span", None, head) for head in _HEADS]),
+            [_row(row, diff, most) for row in diff.rows],
+            h("p", {"class": "gap-row rest"}, _residual(diff)),
         ),
         h("ul", {"class": "warnings"}, [h("li", {"class": "note"}, note) for note in diff.notes])
         if diff.notes
@@ -90,16 +82,24 @@ def trace_diff_section(diff: TraceDiff, title: str = "Where the gap sits") -> Ma
 
 
 def _row(row: Row, diff: TraceDiff, most: float) -> Markup:
+    """A line of numbers that opens: what was counted stands below it, over the whole width."""
     part = 100 * abs(row.ms) / most if most else 0.0
     color = "var(--bad)" if row.ms > 0 else "var(--good)"
-    bar = h("div", {"aria-hidden": "true", "style": f"height:4px;width:{part:.1f}%;background:{color}"})
-    evidence = [h("div", {"class": "about"}, line) for line in evidence_lines(row)]
-    return h(
-        "tr",
-        None,
-        h("th", {"scope": "row"}, h("details", None, h("summary", None, row.label), evidence)),
-        h("td", None, number(row.base_ms)),
-        h("td", None, number(row.candidate_ms)),
-        h("td", None, signed(row.ms), bar),
-        h("td", None, share(row.ms, diff.gap_ms)),
-    )
+    bar = h("span", {"class": "bar", "aria-hidden": "true", "style": f"width:{part:.1f}%;background:{color}"})
+    numbers = (number(row.base_ms), number(row.candidate_ms), signed(row.ms), share(row.ms, diff.gap_ms))
+    summary = h("summary", {"class": "gap-row"}, h("span", {"class": "what"}, row.label), _numbers(numbers, bar))
+    return h("details", None, summary, h("ul", None, [h("li", None, line) for line in evidence_lines(row)]))
+
+
+def _residual(diff: TraceDiff) -> list[Markup]:
+    numbers = ("", "", signed(diff.residual_ms), share(diff.residual_ms, diff.gap_ms))
+    return [h("span", {"class": "what"}, "residual (cause not told)"), *_numbers(numbers, None)]
+
+
+def _numbers(texts: Sequence[str], bar: Markup | None) -> list[Markup]:
+    """One cell a number. Its column's name goes with it: a narrow page shows it, a reader of the page speaks it."""
+    cells = zip(_HEADS[1:], texts, (None, None, bar, None), strict=True)
+    return [
+        h("span", {"class": "n"}, h("span", {"class": "of"}, f"{head} ") if text else None, text, drawn)
+        for head, text, drawn in cells
+    ]

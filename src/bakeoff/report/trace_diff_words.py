@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from ..traces.diff_types import Band, Counted, Row, TraceDiff
+from .trace_cells import milliseconds
 
 _SMALL = 0.005  # of the gap, or of a fiftieth of the longer span where the gap is smaller
 _NAME = 100
+_WHOLE = 100  # ms from which on one decimal is enough
 
 
 def number(ms: float) -> str:
     """``283.7``, ``0.038``: milliseconds without their unit."""
-    return f"{ms:,.1f}" if abs(ms) >= 100 else f"{ms:,.3f}"
+    return f"{ms:,.1f}" if abs(ms) >= _WHOLE else f"{ms:,.3f}"
 
 
 def signed(ms: float) -> str:
     """``−280.9``, ``+0.038``: a change in milliseconds."""
-    return (f"{ms:+,.1f}" if abs(ms) >= 100 else f"{ms:+,.3f}").replace("-", "−")
+    return (f"{ms:+,.1f}" if abs(ms) >= _WHOLE else f"{ms:+,.3f}").replace("-", "−")
 
 
 def share(ms: float, gap: float) -> str:
@@ -27,10 +29,12 @@ def share(ms: float, gap: float) -> str:
 
 
 def band_text(band: Band | None) -> str:
-    """``95 % band [−355, −34.6] over 6 and 6 steps``."""
+    """``95 % band [−355.2, −34.6] over 6 and 6 steps``: both ends with the decimals of the larger one."""
     if band is None:
         return ""
-    return f"{band.confidence * 100:g} % band [{signed(band.low)}, {signed(band.high)}] over {band.basis}"
+    decimals = 1 if max(abs(band.low), abs(band.high)) >= _WHOLE else 3
+    low, high = (f"{end:+,.{decimals}f}".replace("-", "−") for end in (band.low, band.high))
+    return f"{band.confidence * 100:g} % band [{low}, {high}] over {band.basis}"
 
 
 def large_rows(diff: TraceDiff, most: int) -> list[Row]:
@@ -48,7 +52,7 @@ def evidence_lines(row: Row) -> list[str]:
 def _counted(side: Counted) -> str:
     if not side.events:
         return "none"
-    told = f"{side.events:,}, {side.mean_us or 0.0:,.1f} µs each on average"
+    told = f"{side.events:,} in all, {milliseconds((side.mean_us or 0.0) / 1e3)} each on average"
     if side.range_ms is not None:
         start, end = side.range_ms
         told += f"; the longest lasts {side.longest_ms:,.3f} ms, at {start:,.3f} to {end:,.3f} ms of the trace"

@@ -7,6 +7,7 @@ from importlib.resources import files
 
 from ..traces.breakdown import DeviceTimes, TraceReport
 from ..traces.section import Section
+from ..traces.words import counted
 from .html_element import Markup, h
 from .trace_cells import cause_text, cell_text, milliseconds, percent
 
@@ -14,7 +15,9 @@ from .trace_cells import cause_text, cell_text, milliseconds, percent
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _COLORS = 6
 _WIDTH, _HEIGHT = 1000, 34
-_NAME, _SHORT = 90, 24
+_NAME, _SHORT = 90, 16
+_OPEN_ROWS = 6
+_ALWAYS_OPEN = "kernels"
 _SWATCH = "display:inline-block;width:.7rem;height:.7rem;margin-right:.3rem;border-radius:.15rem;"
 
 
@@ -38,7 +41,7 @@ def render_trace_html(report: TraceReport) -> str:
         ),
         h(
             "body",
-            None,
+            {"class": "trace"},
             _hero(report),
             h("main", None, _notes(report.notes), shown, [_section(section) for section in report.sections]),
             h("footer", None, f"Bakeoff · {report.format}"),
@@ -54,9 +57,10 @@ def _hero(report: TraceReport) -> Markup:
         headline = f"The device was idle {percent(total.idle_pct)} of {milliseconds(total.span_ms)}"
         reason = f"Most of it, {milliseconds(worst)}, by cause {cause}: {cause_text(cause)}." if worst else ""
     else:
-        headline, reason = "No GPU events: the host's side alone", ""
+        headline, reason = _without_gpu(report), ""
     facts = [report.format, *dict.fromkeys(device.name for device in report.devices if device.name)]
-    facts += [f"{total.gpu_events:,} GPU events", f"{report.host_events:,} host events", f"{report.steps:,} steps"]
+    numbers = ((total.gpu_events, "GPU event"), (report.host_events, "host event"), (report.steps, "step"))
+    facts += [counted(number, noun) for number, noun in numbers if number]
     if report.rank is not None:
         facts.append(f"rank {report.rank}")
     return h(
@@ -67,6 +71,14 @@ def _hero(report: TraceReport) -> Markup:
         h("ul", {"class": "reasons"}, h("li", None, reason)) if reason else None,
         h("ul", {"class": "facts"}, [h("li", None, fact) for fact in facts]),
     )
+
+
+def _without_gpu(report: TraceReport) -> str:
+    compiling = report.section("compiling")
+    if compiling is None or report.section("phases") is None:
+        return "No GPU events: the host's side alone"
+    seconds = sum(kind["seconds"] for kind in compiling.data["kinds"].values())
+    return f"Compiling took {milliseconds(1e3 * seconds)}"
 
 
 def _notes(notes: Sequence[str]) -> Markup | None:
@@ -92,7 +104,14 @@ def _device(times: DeviceTimes) -> Markup:
         ("union of kernels", times.kernel_union_ms, times.span_ms, "computational efficiency"),
     ]
     body = [
-        h("tr", None, h("th", {"scope": "row"}, name), _td(milliseconds(ms)), _td(_of(ms, whole)), h("td", None, text))
+        h(
+            "tr",
+            None,
+            h("th", {"scope": "row"}, name),
+            h("td", {"class": "n"}, milliseconds(ms)),
+            h("td", {"class": "n"}, _of(ms, whole)),
+            h("td", {"class": "remark"}, text),
+        )
         for name, ms, whole, text in rows
     ]
     ranked = dict(sorted(times.kernel_ms_by_category.items(), key=lambda item: -item[1]))
@@ -101,7 +120,7 @@ def _device(times: DeviceTimes) -> Markup:
         {"id": f"device-{times.device}"},
         h("h2", None, f"Device {times.device}", f" · {times.name}" if times.name else None),
         _bar(busy_and_idle, f"Time of device {times.device}"),
-        h("div", {"class": "scroll"}, h("table", {"class": "plain narrow"}, h("tbody", None, body))),
+        h("div", {"class": "scroll"}, h("table", {"class": "plain times"}, h("tbody", None, body))),
         h("h3", None, f"Kernels by category: {milliseconds(times.kernel_ms)} summed"),
         _bar(ranked, "Kernel time by category"),
     )
@@ -109,10 +128,6 @@ def _device(times: DeviceTimes) -> Markup:
 
 def _of(part: float, whole: float | None) -> str:
     return percent(100 * part / whole) if whole else ""
-
-
-def _td(text: str) -> Markup:
-    return h("td", None, text)
 
 
 def _bar(parts: Mapping[str, float], title: str) -> Markup | None:
@@ -152,7 +167,7 @@ def _bar(parts: Mapping[str, float], title: str) -> Markup | None:
     drawing = h(
         "svg",
         {
-            "class": "chart wide",
+            "class": "chart",
             "role": "img",
             "viewBox": f"0 0 {_WIDTH} {_HEIGHT}",
             "preserveAspectRatio": "none",
@@ -165,21 +180,26 @@ def _bar(parts: Mapping[str, float], title: str) -> Markup | None:
 
 
 def _section(section: Section) -> Markup | None:
+    """A table; a long one is folded away under its title, save for the kernels, which is what one looks for."""
     if not section.rows:
         return None
-    heads = [h("th", {"scope": "col"}, column.title) for column in section.columns]
+    kinds = ["text" if column.kind == "text" else "n" for column in section.columns]
+    heads = [
+        h("th", {"scope": "col", "class": kind}, column.title)
+        for column, kind in zip(section.columns, kinds, strict=True)
+    ]
     body = [
         h(
             "tr",
             None,
-            [_cell(cell_text(value, column.kind)) for value, column in zip(row, section.columns, strict=True)],
+            [
+                _cell(cell_text(value, column.kind), kind)
+                for value, column, kind in zip(row, section.columns, kinds, strict=True)
+            ],
         )
         for row in section.rows
     ]
-    return h(
-        "section",
-        {"id": section.name},
-        h("h2", None, section.title),
+    content = (
         h("p", {"class": "about"}, section.counted),
         h(
             "div",
@@ -188,10 +208,16 @@ def _section(section: Section) -> Markup | None:
         ),
         [h("p", {"class": "about"}, note) for note in section.notes],
     )
+    if len(section.rows) <= _OPEN_ROWS:
+        return h("section", {"id": section.name}, h("h2", None, section.title), content)
+    summary = h("summary", None, section.title, h("span", None, f" · {len(section.rows)} rows"))
+    return h("details", {"class": "fold", "id": section.name, "open": section.name == _ALWAYS_OPEN}, summary, content)
 
 
-def _cell(text: str) -> Markup:
+def _cell(text: str, kind: str) -> Markup:
     """A long text (a kernel's name) is cut; the whole one is its title."""
+    if kind == "text" and len(text) > _SHORT:
+        kind = "text long"
     if len(text) <= _NAME:
-        return h("td", {"style": "white-space:nowrap"} if len(text) <= _SHORT else None, text)
-    return h("td", {"title": text}, f"{text[:_NAME]}…")
+        return h("td", {"class": kind}, text)
+    return h("td", {"class": kind, "title": text}, f"{text[:_NAME]}…")

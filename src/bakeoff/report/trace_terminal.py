@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..errors import printable
 from ..traces.breakdown import DeviceTimes, TraceReport
 from ..traces.section import Section
+from ..traces.words import counted
 from .lines import columns, fit, wrap
 from .trace_cells import cause_text, cell_text, milliseconds, percent
 
@@ -51,10 +52,10 @@ class _Page:
         if report.rank is not None:
             facts.append(f"rank {report.rank}" + (f" of {report.world_size}" if report.world_size else ""))
         if report.steps:
-            facts.append(f"{report.steps:,} step" + ("s" if report.steps > 1 else ""))
+            facts.append(counted(report.steps, "step"))
         if report.total.gpu_events:
-            facts.append(f"{report.total.gpu_events:,} GPU events")
-        facts.append(f"{report.host_events:,} host events")
+            facts.append(counted(report.total.gpu_events, "GPU event"))
+        facts.append(counted(report.host_events, "host event"))
         lines = [self._bold(fit(printable(report.source) or "trace", self._width))]
         lines += [self._paint(line, "2") for line in wrap(printable(" · ".join(facts)), self._width)]
         return "\n".join(lines)
@@ -69,7 +70,7 @@ class _Page:
         ]
         for cause, spent in sorted(times.idle_ms_by_cause.items(), key=lambda item: -item[1]):
             if span and 100 * spent / span >= _LEAST_PCT:
-                what = f"{times.idle_gaps_by_cause[cause]:,} gaps: {cause_text(cause)}"
+                what = f"{counted(times.idle_gaps_by_cause[cause], 'gap')}: {cause_text(cause)}"
                 rows.append((f"  {cause}", milliseconds(spent), _part(spent, span), what))
                 if cause == "host":
                     rows += self._activities(times, span)

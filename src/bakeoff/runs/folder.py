@@ -82,7 +82,8 @@ class RunFolder:
 
     @staticmethod
     def latest(root: Path) -> Path:
-        """The newest run under `root`, by the time in its name (if renamed, its change time). Raises RunFolderError."""
+        """The newest run under `root`, by the time in its name (if renamed, its change time); one that never measured
+        a block only where there is no other. Raises RunFolderError."""
         try:
             ages = {head.parent: _age_key(head.parent) for head in root.glob("*/run.json")} if root.is_dir() else {}
         except OSError as error:
@@ -93,7 +94,7 @@ class RunFolder:
                 where=str(root),
                 remedy="measure one (bakeoff demo, bakeoff run …) or name its folder",
             )
-        return max(ages, key=lambda path: ages[path])
+        return max(ages, key=lambda path: (_measured(path), ages[path]))
 
     @property
     def path(self) -> Path:
@@ -215,9 +216,15 @@ class RunFolder:
         self._skipped = [f"quality/{text}" for text in skipped]
         return found
 
-    def starts(self) -> list[Start]:
-        """All starts, by id. Raises RunFolderError."""
-        known = self._known_starts()
+    def starts(self, *, skip_broken: bool = False) -> list[Start]:
+        """All starts, by id. As `blocks` for a broken file."""
+        self._skipped, known = [], {}
+        try:
+            known = self._known_starts()
+        except RunFolderError as error:
+            if not skip_broken:
+                raise
+            self._skipped.append(f"{self._starts_path.name}: {error.message}")
         return [known[key] for key in sorted(known)]
 
     def read_result(self) -> Result:
@@ -283,6 +290,10 @@ class RunFolder:
             else:
                 remedy = "name a folder you can write to, or use -o FILE"
             raise RunFolderError(f"cannot write ({error.strerror or error})", where=str(path), remedy=remedy) from error
+
+
+def _measured(run: Path) -> bool:
+    return next((run / "requests").glob("*.parquet"), None) is not None
 
 
 def _unreadable(path: Path, error: OSError) -> RunFolderError:

@@ -35,6 +35,13 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     quality_note: str | None = None  # why quality cannot be compared here, where that is known beforehand
     spent: float = 0.0  # money, in the budget's currency
     plan: dict[str, Any] = {}
+    blocks: int = 0  # written so far; 0 in folders of versions that did not count them
+    resumes: int = 0
+
+    @property
+    def attempt(self) -> str:
+        """Tells this attempt from those before: prompts sent again must not be found in a server's prefix cache."""
+        return f"{self.id}/{self.resumes}" if self.resumes else self.id
 
 
 def slug(name: str, longest: int = 40) -> str:

@@ -17,6 +17,7 @@ from .intervals import length, overlap
 from .limits import TraceError
 from .section import Section
 from .timeline import GpuKind, Timeline
+from .words import counted
 
 if TYPE_CHECKING:
     from .analyses import Analysis
@@ -231,6 +232,27 @@ def _total(devices: Sequence[DeviceTimes]) -> DeviceTimes:
     )
 
 
+# What was lost, by word: (what, why).
+_LOST = {
+    "lost_broken_json": ("event", "the JSON is broken"),
+    "lost_no_time": ("event", "without a time (0)"),
+    "lost_unusable": ("event", "without a usable time"),
+    "lost_lines": ("line", "belonging to no record"),
+    "lost_damaged_payload": ("payload", "its checksum does not fit"),
+    "lost_waits": ("recorded wait", "without a place"),
+}
+
+
+def _lost(losses: Mapping[str, int]) -> list[str]:
+    """One sentence for each way in which events were lost, also those of readers from elsewhere."""
+    told = []
+    for word, count in losses.items():
+        if word.startswith("lost_") and count:
+            what, why = _LOST.get(word, ("event", word.removeprefix("lost_").replace("_", " ")))
+            told.append(f"could not be read: {counted(count, what)} ({why}), missing from all numbers")
+    return told
+
+
 def _notes(timeline: Timeline, devices: Sequence[DeviceTimes]) -> list[str]:
     """What a reader must know to trust the numbers."""
     notes = []
@@ -240,22 +262,19 @@ def _notes(timeline: Timeline, devices: Sequence[DeviceTimes]) -> list[str]:
     unlinked = int((gpu.launch < 0).sum())
     if unlinked:
         notes.append(
-            f"{unlinked:,} of {len(gpu):,} GPU events have no launch call in the trace (launched before it began, or "
-            "not recorded): they count, but the cause of the idle time before them is unknown"
+            f"without a launch call in the trace (launched before it began, or not recorded): {unlinked:,} of "
+            f"{counted(len(gpu), 'GPU event')}; they count, but the cause of the idle time before them is unknown"
         )
     if losses.get("negative_duration"):
-        notes.append(f"{losses['negative_duration']:,} events had negative durations, taken as 0")
-    if losses.get("lost_no_time"):
-        notes.append(f"{losses['lost_no_time']:,} events carry no time (0) and are left out")
-    if losses.get("lost_unusable"):
-        notes.append(f"{losses['lost_unusable']:,} events had no usable time and are left out")
+        notes.append(f"{counted(losses['negative_duration'], 'event')} with a negative duration, taken as 0")
+    notes += _lost(losses)
     if losses.get("mixed_processes"):
         notes.append(
-            f"{losses['mixed_processes']:,} GPU events have a launch number that several processes use: the file mixes "
-            "ranks, and causes of idle time may be wrong; profile one rank a file"
+            f"{counted(losses['mixed_processes'], 'GPU event')} with a launch number that several processes use: the "
+            "file mixes ranks, and causes of idle time may be wrong; profile one rank a file"
         )
     if losses.get("overlapping_steps"):
-        notes.append(f"{losses['overlapping_steps']:,} step marks overlap others and are left out")
+        notes.append(f"left out: {counted(losses['overlapping_steps'], 'step mark')} overlapping others")
     if len(devices) > 1:
         notes.append("totals are device time: sums over devices")
     return notes

@@ -86,10 +86,11 @@ def _one_mode(sides: tuple[list[Timeline], list[Timeline]]) -> Mode:
     if len(modes) == 1 and None not in modes:
         return found[0][1]  # type: ignore[return-value]  # not None by the check
     told = "; ".join(f"{t.source or t.format} holds {_WHAT[m]}" for t, m in found[:4])
-    raise TraceError(
-        f"these traces cannot be compared: {told}",
-        remedy="profile both sides in the same way (the same activities: CPU alone, or CPU and the GPU)",
-    )
+    if "compile" in modes and len(modes) > 1:
+        remedy = "compare a compiler's log with a compiler's log, and a profile with a profile"
+    else:
+        remedy = "profile both sides in the same way (the same activities: CPU alone, or CPU and the GPU)"
+    raise TraceError(f"these traces cannot be compared: {told}", remedy=remedy)
 
 
 def _step_count(timeline: Timeline, mode: Mode) -> int:

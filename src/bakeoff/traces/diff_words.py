@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .diff_types import Band, Pieces, Row, Unit
+from .words import ENDS_EARLY, counted
 
 if TYPE_CHECKING:
     from .diff_align import Plan
@@ -20,7 +21,7 @@ def amount(ms: float, unit: Unit = "trace") -> str:
     size = abs(ms)
     value, name = (ms, "ms") if size >= 0.1 or size == 0 else (ms * 1e3, "µs")
     digits = 1 if abs(value) >= 10 else 2
-    return f"{value:+.{digits}f} {name}".replace("-", "−") + _PER[unit]
+    return f"{value:+,.{digits}f} {name}".replace("-", "−") + _PER[unit]
 
 
 def cause_of(gap: float, rows: Sequence[Row], sums: dict[str, float], band: Band | None, unit: Unit) -> str:
@@ -107,7 +108,9 @@ def notes_of(
     for name, side in zip(("base", "candidate"), sides, strict=True):
         lost = sum(t.lost_events for t in side)
         if lost:
-            notes.append(f"{name}: {lost:,} events could not be read and are missing here")
+            notes.append(f"{name}: {counted(lost, 'event')} could not be read, missing here")
+        if any(ENDS_EARLY in t.notes for t in side):
+            notes.append(f"{name}: {ENDS_EARLY}")
     return tuple(notes)
 
 

@@ -77,15 +77,15 @@ def _events(path: Path, limits: Limits) -> tuple[EventArray[Event], Any]:
 def _timeline(path: Path, array: EventArray[Event], columns: KinetoColumns, losses: dict[str, int]) -> Timeline:
     from .assemble import assemble
     from .kineto_meta import base_ns, device_facts, distributed, facts
+    from .words import ENDS_EARLY, counted
 
     gpu, host, waits = columns.tables()
     notes = []
     if array.cut_short:
-        notes.append("the file ends in the middle: what the profiler wrote last is missing")
-    if array.lost:
-        notes.append(f"{array.lost:,} events could not be read (broken JSON) and are missing from all numbers")
+        notes.append(ENDS_EARLY)
     if array.repaired:
-        notes.append(f"{array.repaired:,} events were read after their text was mended (bad quotes, N/A, controls)")
+        mended = counted(array.repaired, "event")
+        notes.append(f"{mended} read only after mending the text (bad quotes, N/A, control characters)")
     if columns.used_flows:
         notes.append("launches are linked to kernels by flow arrows: the events carry no correlation")
     rank, world_size = distributed(array.metadata, array.metadata_text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,18 @@ def _decompressor() -> Any:
     return isal_zlib.decompressobj(wbits=31)
 
 
+def _not_a_file(path: Path, kind: int) -> TraceError:
+    """A file is read several times over, which a pipe does not allow; opening one that nobody writes to would hang."""
+    if stat.S_ISDIR(kind):
+        return TraceError("this is a folder", where=str(path), remedy="name one trace file")
+    what = "a pipe" if stat.S_ISFIFO(kind) else "a device or socket"
+    return TraceError(
+        f"this is {what}, not a file",
+        where=str(path),
+        remedy="name the file itself (gzip is read as it is), or write the content into a file first",
+    )
+
+
 class TraceStream:
     """The decompressed content of a file, piece by piece; a context manager and an iterator.
 
@@ -38,6 +51,9 @@ class TraceStream:
         self._limits = limits
         self._piece_bytes = piece_bytes or PIECE_BYTES
         try:
+            kind = path.stat().st_mode
+            if not stat.S_ISREG(kind):
+                raise _not_a_file(path, kind)
             self._file: BinaryIO = path.open("rb")
         except OSError as error:
             raise TraceError(

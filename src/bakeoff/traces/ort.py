@@ -18,6 +18,7 @@ from .json_repair import repaired
 from .limits import Limits, TraceError
 from .opening import whole_content
 from .timeline import Detail, Device, GpuKind, HostKind, Steps, Thread
+from .words import ENDS_EARLY
 
 if TYPE_CHECKING:
     from .timeline import Timeline
@@ -102,7 +103,7 @@ class OrtReader:
             )
         columns.losses |= {word: columns.losses.get(word, 0) + count for word, count in losses.items()}
         cut_short = cut_short or not content.rstrip().endswith(b"]")
-        notes = ("the file ends early: later events are missing",) if cut_short else ()
+        notes = (ENDS_EARLY,) if cut_short else ()
         return columns.timeline(path, notes)
 
 

@@ -94,8 +94,6 @@ def _read(path: Path, format: str | None, limits: Limits) -> Timeline:
 
 def head_of(path: Path) -> bytes:
     """The first HEAD_BYTES of the content, decompressed when it is gzip. Raises TraceError for unreadable files."""
-    if path.is_dir():
-        raise TraceError("this is a folder", where=str(path), remedy="name one trace file")
     head = b""
     with TraceStream(path, Limits(), piece_bytes=HEAD_BYTES) as stream:
         for piece in stream:

@@ -16,6 +16,7 @@ from .limits import Limits, TraceError
 from .opening import whole_content
 from .rocprof_schema import Agent, Api, Document, Tool, salvage
 from .timeline import Device, GpuKind, HostKind, Thread
+from .words import ENDS_EARLY
 
 if TYPE_CHECKING:
     from .timeline import Timeline
@@ -48,12 +49,13 @@ class RocprofReader:
         losses: dict[str, int] = {}
         try:
             tools = msgspec.json.decode(content, type=Document).tools
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, RecursionError) as error:
+            cut_short = cut_short or "truncated" in str(error) or not content.rstrip().endswith(b"}")
             tools, lost = salvage(content, limits.events)
             losses["lost_broken_json"] = lost
             notes.append("the JSON is broken: records were read one by one, as far as they are whole")
         if cut_short:
-            notes.append("the file ends early: later events are missing")
+            notes.append(ENDS_EARLY)
         columns = _Columns(limits, losses)
         for tool in tools:
             columns.add(tool, path)

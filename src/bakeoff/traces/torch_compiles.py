@@ -11,6 +11,7 @@ import msgspec
 
 from .limits import Limits
 from .timeline import Compile, HostKind, Thread
+from .words import counted
 
 _LATEST_US = float(1 << 51)
 _SHOWN = 400
@@ -155,7 +156,7 @@ class Compiles:
         """What a person should know."""
         if not self._started:
             return ()
-        return (f"{len(self._started)} compilations began and did not end in this log (cut off, or failed)",)
+        return (f"{counted(len(self._started), 'compilation')} without an end in this log (cut off, or failed)",)
 
     def facts(self) -> dict[str, str]:
         """Cache hits and misses of compiled graphs, where the log has them."""

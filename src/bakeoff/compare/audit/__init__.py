@@ -30,6 +30,7 @@ CHECKS: tuple[Callable[[Bench], Iterator[Caution]], ...] = (
     server.foreign_traffic,
     server.restarts,
     client.client_bound,
+    client.late_reads,
     client.send_delay,
     machine.contention,
     machine.repeats,

@@ -33,6 +33,7 @@ class Bench:
     grid: Grid
     starts: tuple[Start, ...]
     drafts: tuple[Draft, ...]
+    complete: bool = False  # the run has ended by itself, so that it cannot be gone on with
 
     @property
     def base(self) -> str:

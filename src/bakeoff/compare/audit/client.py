@@ -17,14 +17,13 @@ _REMEDY = "lower the load, or run the client on an idle machine of its own"
 
 
 def client_bound(bench: Bench) -> Iterator[Caution]:
-    """A client that is busy, or late in reading tokens.
+    """A client that is busy, or typically late in reading tokens.
 
-    TPOT holds only the difference of two lags over all tokens; a rare late timer spoils single gaps and tails but no
-    median.
+    TPOT holds only the difference of two lags over all tokens.
     """
     for cell, variant, blocks in bench.arms():
         tpot = _typical(blocks, "tpot_s")
-        lag, lag_tail = _health(blocks, lambda h: h.loop_lag_p50_s), _health(blocks, lambda h: h.loop_lag_p99_s)
+        lag = _health(blocks, lambda h: h.loop_lag_p50_s)
         cpu = _health(blocks, _busy)
         if cpu > limits.CLIENT_CPU.value:
             each = " in each of its processes" if any(r.block.health.client_processes > 1 for r in blocks) else ""
@@ -34,20 +33,65 @@ def client_bound(bench: Bench) -> Iterator[Caution]:
         if steps > 0 and lag > limits.LOOP_LAG_MEDIAN_S.value and 2 * lag / steps > limits.SEND_DELAY.value * tpot:
             told = f"the client is typically {seconds(lag)} late in reading tokens ({variant})"
             yield _client(cell, variant, told, ("tpot_s",))
-        floor = limits.LOOP_LAG_TPOT.value * tpot if np.isfinite(tpot) else 0.0
-        backlog = _health(blocks, lambda h: h.parse_backlog_p99_s)
-        if max(lag_tail, backlog) > max(limits.LOOP_LAG_TAIL_S.value, floor):
-            told = f"one in a hundred of the client's timers was {seconds(lag_tail)} late or more"
-            if backlog > lag_tail:  # what arrives meanwhile is read that much later
-                told = f"one in a hundred of the client's reads waited {seconds(backlog)} or more to be parsed"
-            yield _client(cell, variant, f"{told}: gaps between tokens are not reliable ({variant})", ("itl_s",))
+
+
+class _Tail(NamedTuple):
+    """One arm of a cell in which one in a hundred of the client's reads came late: by its timers, or unparsed [s]."""
+
+    variant: str
+    timer: float
+    backlog: float
+
+    @property
+    def late(self) -> float:
+        return max(self.timer, self.backlog)
+
+
+def late_reads(bench: Bench) -> Iterator[Caution]:
+    """A client that is late now and then: single gaps and tails suffer, no median does. One fact, told once.
+
+    A late base touches every candidate, a late candidate only itself; so of several candidates each is told apart
+    unless the base is late too.
+    """
+    found: dict[Cell, list[_Tail]] = {}
+    for cell, variant, blocks in bench.arms():
+        if _health(blocks, _busy) <= limits.CLIENT_CPU.value and (tail := _tail(variant, blocks)) is not None:
+            found.setdefault(cell, []).append(tail)
+    by_arms: dict[tuple[str, ...], dict[Cell, _Tail]] = {}
+    for cell, tails in found.items():
+        names = tuple(tail.variant for tail in tails)
+        together = bench.base in names or len(bench.experiment.candidates) == 1
+        for arms in [names] if together else [(name,) for name in names]:
+            by_arms.setdefault(arms, {})[cell] = max((t for t in tails if t.variant in arms), key=lambda t: t.late)
+    for arms, cells in by_arms.items():
+        worst = max(cells.values(), key=lambda tail: tail.late)
+        what = "timers was" if worst.timer >= worst.backlog else "reads waited"
+        how = "late or more" if worst.timer >= worst.backlog else "or more to be parsed"
+        everywhere = len(cells) == len({cell for cell, _, _ in bench.arms()})
+        places: list[str | None] = [None] if everywhere else [cell.key for cell in cells]
+        for place in places:
             yield Caution(
                 code="client-bound",
-                message=f"{told}: tails are not reliable, medians are ({variant})",
+                message=f"one in a hundred of the client's {what} {seconds(worst.late)} {how} ({', '.join(arms)}): "
+                "gaps between tokens are not reliable, nor are tails; medians are",
                 remedy=_REMEDY,
-                variant=variant,
-                cell=cell.key,
+                severity="invalid",
+                variant=None if bench.base in arms or len(bench.experiment.candidates) == 1 else arms[0],
+                cell=place,
+                metrics=("itl_s",),
             )
+
+
+def _tail(variant: str, blocks: Sequence[Requests]) -> _Tail | None:
+    """None where the client was in time, by the limits."""
+    tpot = _typical(blocks, "tpot_s")
+    floor = limits.LOOP_LAG_TPOT.value * tpot if np.isfinite(tpot) else 0.0
+    tail = _Tail(
+        variant,
+        _health(blocks, lambda h: h.loop_lag_p99_s),
+        _health(blocks, lambda h: h.parse_backlog_p99_s),
+    )
+    return tail if tail.late > max(limits.LOOP_LAG_TAIL_S.value, floor) else None
 
 
 class _Delay(NamedTuple):

@@ -23,7 +23,9 @@ def fixed_n(bench: Bench) -> Iterator[Caution]:
             code="fixed-n-short",
             message=f"{count_of(have, 'pair')} of the {wanted} that were fixed beforehand: the intervals hold only if "
             "the run did not end because of what it showed",
-            remedy="go on with --resume, or raise the budget of time, requests or money",
+            remedy="start again with a larger budget of time, requests or money"
+            if bench.complete
+            else "go on with --resume",
         )
 
 

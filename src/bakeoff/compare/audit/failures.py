@@ -26,7 +26,7 @@ def errors(bench: Bench) -> Iterator[Caution]:
                 yield Caution(
                     code="all-failed",
                     message=f"all {count_of(sent, 'request')} of {name} failed: {_kinds(blocks)}",
-                    remedy="see the server's log in the run folder, then repeat",
+                    remedy=f"{_log(bench, name)}, then repeat",
                     severity="invalid",
                     variant=name,
                     cell=cell.key,
@@ -36,7 +36,7 @@ def errors(bench: Bench) -> Iterator[Caution]:
                     code="errors",
                     message=f"{failed} of {count_of(sent, 'request')} of {name} failed: {_kinds(blocks)}; "
                     "latencies are those of the rest",
-                    remedy="see the server's log in the run folder",
+                    remedy=_log(bench, name),
                     variant=name,
                     cell=cell.key,
                 )
@@ -52,6 +52,14 @@ def errors(bench: Bench) -> Iterator[Caution]:
                     cell=cell.key,
                     metrics=LATENCY_METRICS,
                 )
+
+
+def _log(bench: Bench, variant: str) -> str:
+    """Where a server's own words are: only of one that we started are they in the run folder."""
+    ours = any(start.variant == variant and start.log is not None for start in bench.starts)
+    if ours or bench.experiment.variant(variant).engine != "openai":
+        return "see the server's log in the run folder"
+    return "see the log of that server, where it runs"
 
 
 def _failed(blocks: Sequence[Requests]) -> int:
@@ -91,7 +99,7 @@ def server_notes(bench: Bench) -> Iterator[Caution]:
             yield Caution(
                 code="block-note",
                 message=f"{note}{times}",
-                remedy="see the server's log in the run folder",
+                remedy=_log(bench, variant.name),
                 severity="note",
                 variant=variant.name,
             )

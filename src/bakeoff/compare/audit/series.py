@@ -14,6 +14,7 @@ from ...stats.strata import aligned
 from ...units import change
 from ..extract import Requests
 from ..pairs import Pair, make_series
+from ..replicates import replication
 from ..rows import Draft
 from . import limits
 from .bench import Bench, count_of
@@ -132,15 +133,21 @@ def _start_remedy(bench: Bench) -> str:
 
 def starts(bench: Bench) -> Iterator[Caution]:
     """Results that hold for one start of each server only, and arms that did not alternate in time."""
-    base = {r.block.start_id for _, name, blocks in bench.arms() if name == bench.base for r in blocks}
-    once = [c.name for c in bench.experiment.candidates if base and len(base | _start_ids(bench, c.name)) <= 2]
-    once = [name for name in once if len(base) == 1 and len(_start_ids(bench, name)) == 1]
-    if once:
+    blocks = [r.block for _, _, arm in bench.arms() for r in arm]
+    found = replication(bench.experiment, blocks, bench.starts)
+    if found.never and bench.base in found.starts:
+        how = "every server was started once" if found.once else "the servers were kept from round to round"
         yield Caution(
             code="one-start",
-            message=f"every server was started once ({', '.join([bench.base, *once])}): the result holds for these "
-            "starts only",
+            message=f"{how} ({', '.join(found.starts)}): the result holds for these starts only",
             remedy=_start_remedy(bench),
+        )
+    for name in found.reached if not found.never else ():
+        yield Caution(
+            code="one-start",
+            message=f"{name} was never restarted: the result holds for that start of it only",
+            remedy="let Bakeoff start this server too (engine `command`), so that the luck of a start averages out",
+            variant=name,
         )
     for candidate in bench.experiment.candidates:
         spans = [
@@ -157,10 +164,6 @@ def starts(bench: Bench) -> Iterator[Caution]:
                 severity="invalid",
                 variant=candidate.name,
             )
-
-
-def _start_ids(bench: Bench, variant: str) -> set[int]:
-    return {r.block.start_id for _, name, blocks in bench.arms() if name == variant for r in blocks}
 
 
 def too_few(bench: Bench) -> Iterator[Caution]:

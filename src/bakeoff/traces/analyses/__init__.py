@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .communication import communication
-from .compiling import compiling
+from .compiling import compiling, phases
 from .copies import copies
 from .host_side import host_side
 from .kernels import kernels
@@ -40,4 +40,5 @@ ANALYSES: tuple[Analysis, ...] = (
     host_side,
     operators,
     compiling,
+    phases,
 )

@@ -1,11 +1,13 @@
-"""Compilations, recompilations and graph breaks."""
+"""Compilations, recompilations and graph breaks; the phases that a compiler's log times."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..section import Column, Section
-from ..timeline import Timeline
+from ..timeline import HostKind, Timeline
 
 _SHOWN = 12
 
@@ -25,7 +27,8 @@ def compiling(timeline: Timeline) -> Section | None:
     return Section(
         name="compiling",
         title="Compiling",
-        counted=", ".join(f"{entry['count']} × {kind}" for kind, entry in kinds.items()),
+        counted=", ".join(f"{entry['count']} × {kind}" for kind, entry in kinds.items())
+        + "; each with the whole time that the model waited for it",
         data={"kinds": kinds, "events": listed, "recompiles": kinds.get("recompile", {}).get("count", 0)},
         columns=(
             Column(title="what"),
@@ -38,3 +41,33 @@ def compiling(timeline: Timeline) -> Section | None:
             for e in listed
         ),
     )
+
+
+def compiler_alone(timeline: Timeline) -> bool:
+    """Whether the host's events are phases of a compiler and nothing else: a log, no profile."""
+    return bool(timeline.compiles) and not len(timeline.gpu) and bool((timeline.host.kind == HostKind.ANNOTATION).all())
+
+
+def phases(timeline: Timeline) -> Section | None:
+    """The compiler's phases by name, longest first."""
+    host = timeline.host
+    if not len(host) or not compiler_alone(timeline):
+        return None
+    spent = np.bincount(host.name, (host.end - host.start).astype(float), len(timeline.names))
+    events = np.bincount(host.name, minlength=len(timeline.names))
+    order = [int(i) for i in np.argsort(-spent, kind="stable") if events[i]]
+    rows = tuple((timeline.names[i], int(events[i]), float(spent[i]) / 1e6) for i in order)
+    return Section(
+        name="phases",
+        title="Compiler phases",
+        counted="Sums of a phase's ranges. Phases nest: one holds the time of those within it, so they do not add up; "
+        "those of worker processes (compile_file) run beside the compilation that waits for them.",
+        data={"phases": [{"phase": name, "events": count, "ms": ms} for name, count, ms in rows]},
+        columns=(Column(title="phase"), Column(title="events", kind="count"), Column(title="time", kind="ms")),
+        rows=rows[:_SHOWN],
+        notes=(f"phases nest: they do not add up{_more(len(rows))}",),
+    )
+
+
+def _more(count: int) -> str:
+    return f"; {count - _SHOWN} shorter ones are left out" if count > _SHOWN else ""

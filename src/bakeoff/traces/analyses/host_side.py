@@ -11,18 +11,21 @@ from ..host_activity import ACTIVITIES, UNKNOWN_ACTIVITY, activity_ids, host_idl
 from ..intervals import length, union
 from ..section import Column, Section
 from ..timeline import Timeline
+from ..words import counted
+from .compiling import compiler_alone
 
 _THREADS = 8
 
 
 def host_side(timeline: Timeline) -> Section | None:
-    """Each activity: its time on the host, and the device idle time that it explains."""
+    """Each activity: its time on the host, and the device idle time that it explains. None for a compiler's log."""
     host = timeline.host
-    if not len(host):
+    if not len(host) or compiler_alone(timeline):
         return None
     ids = activity_ids(timeline)
     idle: dict[str, int] = {}
-    for device in timeline.device_ids:
+    devices = timeline.device_ids
+    for device in devices:
         gaps = device_gaps(timeline, device)
         for name, ns in host_idle_ns(timeline, gaps, gaps.cause == HOST).items():
             idle[name] = idle.get(name, 0) + ns
@@ -36,15 +39,21 @@ def host_side(timeline: Timeline) -> Section | None:
                 if len(here := np.flatnonzero(mine & (host.thread == thread)))
             )
             rows.append(
-                {"activity": name, "events": int(mine.sum()), "ms": spent / 1e6, "idle_ms": idle.get(name, 0) / 1e6}
+                {
+                    "activity": name,
+                    "events": int(mine.sum()),
+                    "ms": spent / 1e6,
+                    "idle_ms": idle.get(name, 0) / 1e6 if devices else None,
+                }
             )
     if idle.get(UNKNOWN_ACTIVITY):
         rows.append({"activity": UNKNOWN_ACTIVITY, "events": 0, "ms": None, "idle_ms": idle[UNKNOWN_ACTIVITY] / 1e6})
     return Section(
         name="host",
         title="Host",
-        counted=f"{len(host):,} host events on {len(timeline.threads):,} threads. On the host: union of an activity's "
-        "ranges, summed over threads. Device waited: host-late idle time in which the launching thread did this.",
+        counted=f"{counted(len(host), 'host event')} on {counted(len(timeline.threads), 'thread')}. "
+        "On the host: union of an activity's ranges, summed over threads. "
+        "Device waited: host-late idle time in which the launching thread did this.",
         data={"activities": rows, "threads": _threads(timeline)},
         columns=(
             Column(title="activity"),
