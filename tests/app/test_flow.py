@@ -191,7 +191,9 @@ def test_kill_9_loses_at_most_the_block_in_flight_and_leaves_no_server(tmp_path:
 def test_a_resumed_run_ends_in_order_at_any_moment(tmp_path: Path) -> None:
     """Again and again: in a start, a warm-up, a block, between them."""
     experiment(tmp_path, budget={"pairs": "40..40", "minutes": 30}, aa=0)
-    process = subprocess.Popen([*CLI, "run", "experiment.yaml", "--quiet"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*CLI, "run", "experiment.yaml", "--quiet"], cwd=tmp_path, stdout=subprocess.DEVNULL, text=True
+    )
     _wait_for_blocks(tmp_path, 1)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=60) == 130

@@ -390,7 +390,7 @@ def test_notes_of_prompts_are_told_once_with_their_own_remedy(note: str, remedy:
 @pytest.mark.parametrize(("engine", "where"), [("openai", "where it runs"), ("command", "in the run folder")])
 def test_a_log_is_looked_for_where_it_is(engine: str, where: str) -> None:
     variants = tuple(Variant(name=n, engine=engine) for n in ("base", "flash"))
-    told = {"fail": 0.2, "block": {"notes": ("the server ended during this block: killed",)}}
+    told: dict[str, Any] = {"fail": 0.2, "block": {"notes": ("the server ended during this block: killed",)}}
     result = measured({"flash": Arm(**told)}, asked=experiment(variants=variants))
     assert where in cautions(result, "errors")[0].remedy
     assert where in one(result, "block-note").remedy

@@ -68,20 +68,29 @@ def told(result: Result, damage: Damage) -> Result:
     """The result with warnings about files that are left out or gone; its stop line says what the verdict rests on."""
     warnings = list(result.warnings)
     if damage.missing:
-        warnings.insert(0, _caution("missing-files", "files of this run are gone", damage.missing))
+        warnings.insert(0, _missing(damage.missing))
     if damage.skipped:
-        are = "it" if len(damage.skipped) == 1 else "they"
-        warnings.insert(0, _caution("broken-files", f"left out, because {are} cannot be read", damage.skipped))
+        warnings.insert(0, _broken(damage.skipped))
     reason = result.stop_reason
     if reason and damage.blocks:
         reason += f" (since then lost, and not counted here: {damage.blocks} of {damage.written} blocks)"
     return msgspec.structs.replace(result, warnings=tuple(warnings), stop_reason=reason)
 
 
-def _caution(code: str, what: str, files: Sequence[str]) -> Caution:
-    more = f"; and {len(files) - _NAMED_FILES} more" if len(files) > _NAMED_FILES else ""
+_REMEDY = "copy the run folder again from where it was measured; what is left is whole and counts"
+
+
+def _missing(files: Sequence[str]) -> Caution:
+    return Caution(code="missing-files", message=f"files of this run are gone: {_named(files)}", remedy=_REMEDY)
+
+
+def _broken(files: Sequence[str]) -> Caution:
+    are = "it" if len(files) == 1 else "they"
     return Caution(
-        code=code,
-        message=f"{what}: {'; '.join(files[:_NAMED_FILES])}{more}",
-        remedy="copy the run folder again from where it was measured; what is left is whole and counts",
+        code="broken-files", message=f"left out, because {are} cannot be read: {_named(files)}", remedy=_REMEDY
     )
+
+
+def _named(files: Sequence[str]) -> str:
+    more = f"; and {len(files) - _NAMED_FILES} more" if len(files) > _NAMED_FILES else ""
+    return "; ".join(files[:_NAMED_FILES]) + more
