@@ -11,10 +11,12 @@ from .flow import experiment, mock_command
 
 
 def test_a_talkative_servers_tokens_are_found_in_the_time_of_its_tasks(tmp_path: Path) -> None:
+    # The nonce in front must not change an answer's length: then both arms draw the same lengths, one of them doubled.
+    natural = ("--natural-tokens", "12", "--nonce-tokens", "7")
     path = experiment(
         tmp_path,
-        base=mock_command("--natural-tokens", "12"),
-        candidate=mock_command("--natural-tokens", "12", "--talkative", "2"),
+        base=mock_command(*natural),
+        candidate=mock_command(*natural, "--talkative", "2"),
         workloads={
             "chat": {
                 "prompts": {"source": "synthetic", "input_tokens": 24},
