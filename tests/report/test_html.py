@@ -15,8 +15,8 @@ from bakeoff.compare.view import Material, View, build_view
 from bakeoff.compare.view_types import Bar, Curve, Strip, Timeline
 from bakeoff.model import BlockData, Caution, Cell, Interval, Result, Variant
 from bakeoff.report import render_html
-from bakeoff.report.html import POLICY
 from bakeoff.report.html_element import Markup, h, join
+from bakeoff.report.html_page import POLICY
 
 from . import sample
 

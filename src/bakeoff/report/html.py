@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 from ..compare.view_types import View
 from .html_edges import edges
 from .html_element import Markup, h
 from .html_evidence import crossings, distributions, environment, method, outputs, pairs, timeline
+from .html_page import page
 from .html_svg import Draftsman
 from .html_verdict import findings, hero, measurements, resources, warnings
 from .price_html import price_of_resources, task_time
 from .quality_html import quality
-
-# Nothing may be fetched or run, whatever a hostile text managed to become.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def render_html(view: View) -> str:
@@ -39,34 +35,13 @@ def render_html(view: View) -> str:
     ]
     present = [section for section in sections if section is not None]
     title = f"{view.base} → {', '.join(view.candidates)} · {view.name}"
-    page = h(
-        "html",
-        {"lang": "en"},
-        h(
-            "head",
-            None,
-            h("meta", {"charset": "utf-8"}),
-            h("meta", {"http-equiv": "Content-Security-Policy", "content": POLICY}),
-            h("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
-            h("meta", {"name": "color-scheme", "content": "light dark"}),
-            h("meta", {"name": "referrer", "content": "no-referrer"}),
-            h("title", None, title),
-            Markup(f"<style>{_style()}</style>"),
-        ),
-        h(
-            "body",
-            None,
-            h("a", {"class": "skip", "href": "#measurements"}, "Skip to the measurements"),
-            hero(view),
-            h("main", None, _problem(pen), present),
-            h("footer", None, f"Bakeoff · run {view.run}", " · redacted for sharing" if view.redacted else None),
-        ),
+    return page(
+        title,
+        h("a", {"class": "skip", "href": "#measurements"}, "Skip to the measurements"),
+        hero(view),
+        h("main", None, _problem(pen), present),
+        h("footer", None, f"Bakeoff · run {view.run}", " · redacted for sharing" if view.redacted else None),
     )
-    return f"<!doctype html>\n{page}\n"
-
-
-def _style() -> str:
-    return files(__package__).joinpath("html.css").read_text(encoding="utf-8")
 
 
 def _problem(pen: Draftsman) -> Markup | None:

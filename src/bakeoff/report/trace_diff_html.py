@@ -3,50 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 
 from ..traces.diff_types import Row, TraceDiff
 from ..traces.diff_words import amount
 from .html_element import Markup, h
+from .html_page import page
 from .trace_diff_words import band_text, evidence_lines, number, share, signed
 
-# Nothing may be fetched or run, whatever a hostile text managed to become.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _HEADS = ("", "base ms", "candidate ms", "change ms", "of the gap")
 
 
 def render_trace_diff_html(diff: TraceDiff) -> str:
     """A self-contained page."""
     sources = " → ".join(" + ".join(side) or "?" for side in diff.sources)
-    page = h(
-        "html",
-        {"lang": "en"},
+    return page(
+        f"{sources} · trace",
         h(
-            "head",
-            None,
-            h("meta", {"charset": "utf-8"}),
-            h("meta", {"http-equiv": "Content-Security-Policy", "content": _POLICY}),
-            h("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
-            h("meta", {"name": "color-scheme", "content": "light dark"}),
-            h("meta", {"name": "referrer", "content": "no-referrer"}),
-            h("title", None, f"{sources} · trace"),
-            Markup(f"<style>{files(__package__).joinpath('html.css').read_text(encoding='utf-8')}</style>"),
+            "header",
+            {"class": "hero"},
+            h("p", {"class": "eyebrow"}, h("b", None, "Bakeoff"), " · traces · ", sources),
+            h("h1", {"class": "long"}, _headline(diff)),
+            h("ul", {"class": "reasons"}, h("li", None, diff.alignment)),
         ),
-        h(
-            "body",
-            None,
-            h(
-                "header",
-                {"class": "hero"},
-                h("p", {"class": "eyebrow"}, h("b", None, "Bakeoff"), " · traces · ", sources),
-                h("h1", {"class": "long"}, _headline(diff)),
-                h("ul", {"class": "reasons"}, h("li", None, diff.alignment)),
-            ),
-            h("main", None, trace_diff_section(diff)),
-            h("footer", None, "Bakeoff"),
-        ),
+        h("main", None, trace_diff_section(diff)),
+        h("footer", None, "Bakeoff"),
     )
-    return f"<!doctype html>\n{page}\n"
 
 
 def _headline(diff: TraceDiff) -> str:

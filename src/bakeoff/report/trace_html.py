@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 
 from ..traces.breakdown import DeviceTimes, TraceReport
 from ..traces.section import Section
 from ..traces.words import counted
 from .html_element import Markup, h
+from .html_page import page
 from .trace_cells import cause_text, cell_text, milliseconds, percent
 
-# Nothing may be fetched or run, whatever a hostile text managed to become.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _COLORS = 6
 _WIDTH, _HEIGHT = 1000, 34
 _NAME, _SHORT = 90, 16
@@ -25,29 +23,13 @@ def render_trace_html(report: TraceReport) -> str:
     """The page."""
     title = f"{report.source or 'trace'} · trace"
     shown = [_device(device) for device in report.devices]
-    page = h(
-        "html",
-        {"lang": "en"},
-        h(
-            "head",
-            None,
-            h("meta", {"charset": "utf-8"}),
-            h("meta", {"http-equiv": "Content-Security-Policy", "content": _POLICY}),
-            h("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
-            h("meta", {"name": "color-scheme", "content": "light dark"}),
-            h("meta", {"name": "referrer", "content": "no-referrer"}),
-            h("title", None, title),
-            Markup(f"<style>{files(__package__).joinpath('html.css').read_text(encoding='utf-8')}</style>"),
-        ),
-        h(
-            "body",
-            {"class": "trace"},
-            _hero(report),
-            h("main", None, _notes(report.notes), shown, [_section(section) for section in report.sections]),
-            h("footer", None, f"Bakeoff · {report.format}"),
-        ),
+    return page(
+        title,
+        _hero(report),
+        h("main", None, _notes(report.notes), shown, [_section(section) for section in report.sections]),
+        h("footer", None, f"Bakeoff · {report.format}"),
+        body_class="trace",
     )
-    return f"<!doctype html>\n{page}\n"
 
 
 def _hero(report: TraceReport) -> Markup:
