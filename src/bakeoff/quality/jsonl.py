@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ..model import QualityTask
-from ..workloads.lines import BYTE_ORDER_MARK, BadPlaces, numbered_lines, open_checked, unreadable
+from ..workloads.lines import BadPlaces, numbered_lines, object_of, open_checked, unreadable
 from ..workloads.messages import messages_problem, one_turn
 from ..workloads.problems import WorkloadError
 from . import own_code, scorers
@@ -52,12 +50,9 @@ def jsonl_items(task: QualityTask) -> list[Item]:
 
 def _read(task: QualityTask, line: bytes, number: int, function: own_code.Scorer | None) -> Item | str:
     """The question, or what is wrong with the line (in words that do not repeat its content)."""
-    try:
-        data = msgspec.json.decode(line.removeprefix(BYTE_ORDER_MARK))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return "not valid JSON"
-    if not isinstance(data, dict):
-        return "not an object"
+    data = object_of(line)
+    if isinstance(data, str):
+        return data
     prompt, messages = data.get("prompt"), data.get("messages")
     if (prompt is None) == (messages is None):
         return "needs one of prompt and messages"

@@ -12,11 +12,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ..model import Api
 from .entries import Entry, Turn
-from .lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, BadPlaces, changed, numbered_lines, open_checked, unreadable
+from .lines import (
+    MAX_LINE_BYTES,
+    BadPlaces,
+    changed,
+    numbered_lines,
+    object_of,
+    open_checked,
+    unreadable,
+)
 from .messages import messages_problem, one_turn, split_turns
 from .problems import WorkloadError
 
@@ -80,12 +86,9 @@ class JsonlPrompts:
 
     def _read(self, line: bytes) -> Entry | str:
         """The entry, or what is wrong with the line (in words that do not repeat its content)."""
-        try:
-            data = msgspec.json.decode(line.removeprefix(BYTE_ORDER_MARK))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return "not valid JSON"
-        if not isinstance(data, dict):
-            return "not an object"
+        data = object_of(line)
+        if isinstance(data, str):
+            return data
         limit_name = "output_tokens"
         if isinstance(data.get("body"), dict) and not any(data.get(kind) is not None for kind in _KINDS):
             data = data["body"]

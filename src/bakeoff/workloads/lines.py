@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import msgspec
 
 from .problems import WorkloadError
 
@@ -65,6 +67,15 @@ def numbered_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes | None]]:
         elif line.strip(b" \t\r\n\xef\xbb\xbf"):
             yield number, offset, line
         offset += length
+
+
+def object_of(line: bytes) -> dict[str, Any] | str:
+    """The JSON object of a line, or what is wrong with it (in words that do not repeat its content)."""
+    try:
+        data = msgspec.json.decode(line.removeprefix(BYTE_ORDER_MARK))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "not valid JSON"
+    return data if isinstance(data, dict) else "not an object"
 
 
 class BadPlaces:

@@ -14,9 +14,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeGuard
 
-import msgspec
-
-from .lines import BYTE_ORDER_MARK, BadPlaces, numbered_lines, open_checked, unreadable
+from .lines import BYTE_ORDER_MARK, BadPlaces, numbered_lines, object_of, open_checked, unreadable
 from .problems import WorkloadError
 
 BLOCK_TOKENS = 512
@@ -172,12 +170,9 @@ def _mooncake_rows(file: BinaryIO) -> Iterator[tuple[int, Row | str]]:
 
 
 def _mooncake_row(line: bytes) -> Row | str:
-    try:
-        data = msgspec.json.decode(line.removeprefix(BYTE_ORDER_MARK))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return "not valid JSON"
-    if not isinstance(data, dict):
-        return "not an object"
+    data = object_of(line)
+    if isinstance(data, str):
+        return data
     stamp = data.get("timestamp")
     if not isinstance(stamp, int | float) or isinstance(stamp, bool) or not 0 <= stamp * 10**6 <= _MAX_TIME_NS:
         return '"timestamp" must be a number of milliseconds from 0 on'

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from ..chunks import Delta, Usage, clean, count_of, error_text, json_object, text_of
-from .seam import Dialect, Prompt, as_messages
+from ..chunks import Delta, Usage, clean, count_of, error_text, text_of
+from .seam import Dialect, Prompt, as_messages, reasoning_delta, text_delta, tool_delta, typed_event
 
 _REASONS = {
     "end_turn": "stop",
@@ -39,13 +39,7 @@ _DECODER = msgspec.json.Decoder(_Event)
 
 def read(payload: bytes, name: str = "") -> Delta:
     """The delta of one event. Raises ChunkError if the payload is not a JSON object."""
-    try:
-        event = _DECODER.decode(payload)
-    except (msgspec.DecodeError, RecursionError):
-        value = json_object(payload)
-        kind = value.pop("type", None)
-        known = {field: value[field] for field in _Event.__struct_fields__ if field in value}
-        event = _Event(type=kind if isinstance(kind, str) else "", **known)
+    event = typed_event(_DECODER, _Event, payload)
     kind = event.type or name
     if kind == "content_block_delta":
         return _block_delta(event.delta)
@@ -70,11 +64,11 @@ def _block_delta(delta: Any) -> Delta:
         return Delta()
     kind = delta.get("type")
     if kind == "text_delta":
-        return _text(text_of(delta.get("text")))
+        return text_delta(text_of(delta.get("text")))
     if kind == "thinking_delta":
-        return _reasoning(text_of(delta.get("thinking")))
+        return reasoning_delta(text_of(delta.get("thinking")))
     if kind == "input_json_delta":
-        return _tool(text_of(delta.get("partial_json")))
+        return tool_delta(text_of(delta.get("partial_json")))
     return Delta()  # a signature or a citation is not generated text
 
 
@@ -84,22 +78,10 @@ def _block_start(block: Any) -> Delta:
         return Delta()
     kind = block.get("type")
     if kind == "text":
-        return _text(text_of(block.get("text")))
+        return text_delta(text_of(block.get("text")))
     if kind == "thinking":
-        return _reasoning(text_of(block.get("thinking")))
-    return _tool(text_of(block.get("name")) if kind in ("tool_use", "server_tool_use") else "")
-
-
-def _text(text: str) -> Delta:
-    return Delta(text=text, content=bool(text), output=bool(text))
-
-
-def _reasoning(text: str) -> Delta:
-    return Delta(reasoning=text, content=bool(text))
-
-
-def _tool(text: str) -> Delta:
-    return Delta(tool=text, content=bool(text), output=bool(text))
+        return reasoning_delta(text_of(block.get("thinking")))
+    return tool_delta(text_of(block.get("name")) if kind in ("tool_use", "server_tool_use") else "")
 
 
 def _usage(value: Any) -> Usage | None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from ..chunks import Delta, Usage, clean, count_of, error_text, json_object, text_of
-from .seam import Dialect, Prompt, as_messages
+from ..chunks import Delta, Usage, clean, count_of, error_text, text_of
+from .seam import Dialect, Prompt, as_messages, reasoning_delta, text_delta, tool_delta, typed_event
 
 _TEXT = frozenset({"response.output_text.delta", "response.refusal.delta"})
 _REASONING = frozenset({"response.reasoning_text.delta", "response.reasoning_summary_text.delta"})
@@ -45,36 +45,24 @@ _DECODER = msgspec.json.Decoder(_Event)
 
 def read(payload: bytes, name: str = "") -> Delta:
     """The delta of one event. Raises ChunkError if the payload is not a JSON object."""
-    try:
-        event = _DECODER.decode(payload)
-    except (msgspec.DecodeError, RecursionError):
-        value = json_object(payload)
-        kind = value.pop("type", None)
-        known = {field: value[field] for field in _Event.__struct_fields__ if field in value}
-        event = _Event(type=kind if isinstance(kind, str) else "", **known)
+    event = typed_event(_DECODER, _Event, payload)
     kind = event.type or name
     if kind in _TEXT:
-        text = text_of(event.delta)
-        return Delta(text=text, content=bool(text), output=bool(text))
+        return text_delta(text_of(event.delta))
     if kind in _REASONING:
-        reasoning = text_of(event.delta)
-        return Delta(reasoning=reasoning, content=bool(reasoning))
+        return reasoning_delta(text_of(event.delta))
     if kind in _TOOL:
-        return _tool(text_of(event.delta))
+        return tool_delta(text_of(event.delta))
     if kind in _FINAL:
         return _final(kind, event.response if isinstance(event.response, dict) else {})
     if kind == "response.output_item.added" and isinstance(event.item, dict):
         # The name of a function is generated as well; its arguments follow in deltas.
-        return _tool(text_of(event.item.get("name")) if event.item.get("type") in _TOOL_ITEMS else "")
+        return tool_delta(text_of(event.item.get("name")) if event.item.get("type") in _TOOL_ITEMS else "")
     if event.error:
         return Delta(error=error_text(event.error))
     if kind == "error":
         return Delta(error=error_text({"message": event.message, "code": event.code} if event.message else "no reason"))
     return Delta()
-
-
-def _tool(text: str) -> Delta:
-    return Delta(tool=text, content=bool(text), output=bool(text))
 
 
 def _final(kind: str, response: dict[str, Any]) -> Delta:
