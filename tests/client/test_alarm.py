@@ -18,7 +18,7 @@ def either_waker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         def none(*_: object) -> None:
             raise OSError("none here")
 
-        monkeypatch.setattr(alarm, "_TimerFd", none)
+        monkeypatch.setattr(alarm, "TimerFd", none)
 
 
 @pytest.mark.usefixtures("either_waker")

@@ -30,7 +30,7 @@ def test_serve_in_a_loop_of_ours(
         def missing(*_: object) -> None:
             raise OSError("no timerfd on this system")
 
-        monkeypatch.setattr(alarm_module, "_TimerFd", missing)
+        monkeypatch.setattr(alarm_module, "TimerFd", missing)
     log = tmp_path / "send.jsonl"
 
     async def main() -> int:

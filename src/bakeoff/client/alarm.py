@@ -8,24 +8,16 @@ while it waits.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import heapq
-import os
-import struct
-import sys
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from itertools import count
 from typing import Protocol
 
+from ..timerfd import NO_TIMERFD, TimerFd
 from .clock import SYSTEM_CLOCK, Clock
 
 _NS = 1_000_000_000
-_ITIMERSPEC = struct.Struct("@qqqq")  # interval s, ns; value s, ns
-_CLOCK_MONOTONIC = 1
-_FLAGS = os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)
-_ABSOLUTE = 1
 
 
 class _Waker(Protocol):
@@ -98,39 +90,16 @@ class Alarm:
 def _waker(loop: asyncio.AbstractEventLoop, clock: Clock, wake: Callable[[], None]) -> _Waker:
     if clock is not SYSTEM_CLOCK:
         return _Sleeper(loop, clock, wake)
+
+    def ring() -> None:
+        timer.rest()
+        wake()
+
     try:
-        return _TimerFd(loop, wake)
-    except (OSError, AttributeError, NotImplementedError):
+        timer = TimerFd(loop, ring)
+    except NO_TIMERFD:
         return _Thread(loop, clock, wake)
-
-
-class _TimerFd:
-    """A Linux timerfd of the monotonic clock. OSError or AttributeError where the system has none."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
-        if sys.platform != "linux" or struct.calcsize("P") != 8:
-            raise OSError("no 64-bit timerfd")
-        libc = ctypes.CDLL(None, use_errno=True)
-        self._settime = libc.timerfd_settime
-        self._settime.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p]
-        self._fd: int = libc.timerfd_create(_CLOCK_MONOTONIC, _FLAGS)
-        if self._fd < 0:
-            raise OSError(ctypes.get_errno(), "timerfd_create")
-        self._loop, self._wake = loop, wake
-        loop.add_reader(self._fd, self._ring)
-
-    def set(self, instant_ns: int) -> None:
-        at = max(1, instant_ns)  # 0 would disarm it
-        self._settime(self._fd, _ABSOLUTE, _ITIMERSPEC.pack(0, 0, at // _NS, at % _NS), None)
-
-    def close(self) -> None:
-        self._loop.remove_reader(self._fd)
-        os.close(self._fd)
-
-    def _ring(self) -> None:
-        with suppress(BlockingIOError):
-            os.read(self._fd, 8)
-        self._wake()
+    return timer
 
 
 class _Thread:

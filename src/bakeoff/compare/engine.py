@@ -76,15 +76,14 @@ def compare_blocks(
         resources=tuple(row for row in rows if row.workload is None),
         quality=tuple(_quality(c.name, outputs.get(c.name), quality_note) for c in experiment.candidates),
         warnings=cautions,
-        crossings=() if state == "running" else find_crossings(experiment, grid, rows),
-        edges=()
-        if state == "running"
-        else find_edges(experiment, grid, [(c, drafts[i].target) for i, found in touching.items() for c in found]),
     )
     if state == "running":
         return result
+    found = [(caution, drafts[i].target) for i, several in touching.items() for caution in several]
     return msgspec.structs.replace(
         result,
+        crossings=find_crossings(experiment, grid, rows),
+        edges=find_edges(experiment, grid, found),
         task_times=tuple(_valid(experiment, row, cautions) for row in task_times(experiment, grid, answers)),
         memory=memory_use(experiment, blocks, starts),
         startups=start_ups(experiment, grid, starts),

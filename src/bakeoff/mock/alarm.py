@@ -7,22 +7,15 @@ its own error. On Linux a timerfd wakes the loop to the microsecond; elsewhere t
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import ctypes
 import heapq
-import os
-import struct
-import sys
 from collections.abc import Callable
 from itertools import count
 from time import monotonic_ns
 from typing import Protocol
 
+from ..timerfd import NO_TIMERFD, TimerFd
+
 _NS = 1_000_000_000
-_ITIMERSPEC = struct.Struct("@qqqq")  # interval s, ns; value s, ns (64-bit time_t)
-_CLOCK_MONOTONIC = 1
-_TFD_NONBLOCK_CLOEXEC = os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)
-_TFD_TIMER_ABSTIME = 1
 
 
 class Timed(Protocol):
@@ -30,35 +23,6 @@ class Timed(Protocol):
 
     def fire(self) -> None:
         """The deadline has passed."""
-
-
-class _TimerFd:
-    """A Linux timerfd of the monotonic clock. OSError or AttributeError where the system has none."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
-        if sys.platform != "linux" or struct.calcsize("P") != 8:
-            raise OSError("no 64-bit timerfd")
-        libc = ctypes.CDLL(None, use_errno=True)
-        self._settime = libc.timerfd_settime
-        self._settime.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p]
-        self._fd: int = libc.timerfd_create(_CLOCK_MONOTONIC, _TFD_NONBLOCK_CLOEXEC)
-        if self._fd < 0:
-            raise OSError(ctypes.get_errno(), "timerfd_create")
-        self._loop = loop
-        loop.add_reader(self._fd, wake)
-
-    def rest(self) -> None:
-        """Nothing is waited for: it stops ringing. (Setting it anew does that too, and saves a read for each token.)"""
-        with contextlib.suppress(OSError):  # nothing has rung, or it is closed
-            os.read(self._fd, 8)
-
-    def set(self, deadline_ns: int) -> None:
-        at = max(1, deadline_ns)  # 0 would disarm it
-        self._settime(self._fd, _TFD_TIMER_ABSTIME, _ITIMERSPEC.pack(0, 0, at // _NS, at % _NS), None)
-
-    def close(self) -> None:
-        self._loop.remove_reader(self._fd)
-        os.close(self._fd)
 
 
 class _LoopTimer:
@@ -89,10 +53,10 @@ class Alarm:
         self._order = count()
         self._armed: float | None = None
         self._ringing = False
-        self._timer: _TimerFd | _LoopTimer
+        self._timer: TimerFd | _LoopTimer
         try:
-            self._timer = _TimerFd(loop, self._ring)
-        except (OSError, AttributeError, NotImplementedError):
+            self._timer = TimerFd(loop, self._ring)
+        except NO_TIMERFD:
             self._timer = _LoopTimer(loop, self._ring)
 
     def set(self, deadline_ns: float, waiting: Timed) -> None:
