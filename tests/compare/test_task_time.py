@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bakeoff.app.verdict import conclude
+from bakeoff.app.verdict import Evidence, conclude
 from bakeoff.model import Answer, Experiment, Health, Quality, QualityTask, Result, TaskTime, Variant
 
 from .simulate import Arm, Simulation, experiment, workload
@@ -20,7 +20,9 @@ def natural(**changes: Any) -> Experiment:
 
 def judged(asked: Experiment, arms: dict[str, Arm], rounds: int = 10, answers: list[Answer] | None = None) -> Result:
     run = Simulation(asked, arms).run(rounds)
-    return conclude(asked, run.blocks, run.starts, run="r", state="complete", answers=answers or ())
+    return conclude(
+        asked, Evidence(blocks=run.blocks, starts=run.starts, answers=answers or ()), run="r", state="complete"
+    )
 
 
 def total(row: TaskTime) -> float:
@@ -103,8 +105,8 @@ def test_swapping_the_arms_negates_every_part() -> None:
     names = ("flash", "base")
     swapped = natural(variants=tuple(Variant(name=n, engine="openai") for n in names))
     run = Simulation(natural(), arms).run(8)
-    (there,) = conclude(natural(), run.blocks, run.starts, run="r", state="complete").task_times
-    (back,) = conclude(swapped, run.blocks, run.starts, run="r", state="complete").task_times
+    (there,) = conclude(natural(), Evidence(blocks=run.blocks, starts=run.starts), run="r", state="complete").task_times
+    (back,) = conclude(swapped, Evidence(blocks=run.blocks, starts=run.starts), run="r", state="complete").task_times
     assert total(back) == pytest.approx(-total(there))
     for part in there.parts:
         assert named(back, part.name) == pytest.approx(-(part.log_share.point or 0.0))
@@ -269,7 +271,7 @@ def test_shares_of_the_gap_are_surer_than_the_gap() -> None:
     for tokens in lengths:
         run.arms["flash"] = Arm(output_tokens=tokens)
         run.run(1)
-    (row,) = conclude(asked, run.blocks, run.starts, run="r", state="complete").task_times
+    (row,) = conclude(asked, Evidence(blocks=run.blocks, starts=run.starts), run="r", state="complete").task_times
     part = next(part for part in row.parts if part.name == "output tokens")
     assert part.share is not None
     assert part.share.low is not None

@@ -8,7 +8,7 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from bakeoff.app.verdict import conclude
+from bakeoff.app.verdict import Evidence, conclude
 from bakeoff.compare.view import Material, View, build_view
 from bakeoff.compare.view_price_types import ParetoPoint
 from bakeoff.model import Interval, Power, Result, Variant
@@ -31,7 +31,9 @@ def _view(*, names: tuple[str, ...] = ("base", "flash"), hostile: bool = False) 
     arms = {"base": Arm(output_tokens=32), names[1]: Arm(output_tokens=64, start_s=9.0)}
     run = Simulation(asked, arms).run(8)
     answers = [*questions("base", 33), *questions(names[1], 65)]
-    result = conclude(asked, run.blocks, run.starts, run="runs/r", state="complete", answers=answers)
+    result = conclude(
+        asked, Evidence(blocks=run.blocks, starts=run.starts, answers=answers), run="runs/r", state="complete"
+    )
     if hostile:
         (first, *rest) = result.task_times
         parts = tuple(msgspec.structs.replace(part, name=f"{part.name}{HOSTILE}") for part in first.parts)

@@ -14,7 +14,7 @@ from ..model import Answer, Caution, Result
 from ..runs import RunFolder
 from .damage import Damage, Readable, read_all, told
 from .divergence import divergence_of
-from .verdict import conclude
+from .verdict import Evidence, conclude
 
 
 def compare_runs(paths: Sequence[str | Path], *, merge_anyway: bool = False) -> tuple[Result, View]:
@@ -41,16 +41,18 @@ def compare_runs(paths: Sequence[str | Path], *, merge_anyway: bool = False) -> 
     merged = merge(parts, anyway=merge_anyway)
     result = conclude(
         merged.experiment,
-        merged.blocks,
-        merged.starts,
+        Evidence(
+            blocks=merged.blocks,
+            starts=merged.starts,
+            strata=merged.strata,
+            answers=_answers(read),
+            # Probabilities hang on no clock and no load: those of one run say as much as those of several.
+            divergence=next((rows for f in folders if (rows := divergence_of(merged.experiment, f))), ()),
+        ),
         run=" + ".join(names),
         state="complete",
         reason=f"{len(parts)} runs merged",
         quality_note=next((f.info.quality_note for f in folders if f.info.quality_note), None),
-        strata=merged.strata,
-        answers=_answers(read),
-        # Probabilities hang on no clock and no load: those of one run say as much as those of several.
-        divergence=next((rows for f in folders if (rows := divergence_of(merged.experiment, f))), ()),
     )
     result = msgspec.structs.replace(result, warnings=(*result.warnings, *_told(merged, folders)))
     result = told(result, _together(folders, read))

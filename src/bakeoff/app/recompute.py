@@ -12,10 +12,10 @@ from ..compare.view_redact import redacted_result
 from ..errors import RunFolderError, UsageError
 from ..model import Caution, Result
 from ..runs import RunFolder
-from .damage import Damage, read_all, told
+from .damage import Damage, Readable, read_all, told
 from .divergence import divergence_of
 from .profiles import profile_findings
-from .verdict import conclude
+from .verdict import Evidence, conclude
 
 Format = Literal["terminal", "html", "markdown", "json"]
 
@@ -33,7 +33,7 @@ def compare(path: str | Path, *more: str | Path, merge_anyway: bool = False) -> 
 
         return compare_runs([path, *more], merge_anyway=merge_anyway)[0]
     folder = RunFolder.open(Path(path))
-    result = _conclude(folder)
+    result = _conclude(folder, read_all(folder))
     try:
         folder.write_result(result)
     except RunFolderError as error:  # a shared or archived run: the verdict is as good
@@ -56,7 +56,10 @@ def describe(path: str | Path, *, redact: bool = False, result: Result | None = 
     `result`: the run's verdict where it was computed just now; it is not computed again.
     """
     folder = RunFolder.open(Path(path))
-    return _view(folder, result if result is not None else _conclude(folder), redact=redact)
+    if result is not None:
+        return _view(folder, result, redact=redact)
+    data = read_all(folder)
+    return _view(folder, _conclude(folder, data), data, redact=redact)
 
 
 def report(path: str | Path, fmt: Format = "html", *, redact: bool = False) -> str:
@@ -65,7 +68,7 @@ def report(path: str | Path, fmt: Format = "html", *, redact: bool = False) -> s
         from ..report import render_json
 
         folder = RunFolder.open(Path(path))
-        result = _conclude(folder)
+        result = _conclude(folder, read_all(folder))
         return render_json(redacted_result(result, folder.info.experiment) if redact else result)
     return render(describe(path, redact=redact), fmt)
 
@@ -93,29 +96,31 @@ def save(folder: RunFolder, result: Result) -> None:
     folder.write_report(render(_view(folder, result), "html"))
 
 
-def _conclude(folder: RunFolder) -> Result:
+def _conclude(folder: RunFolder, data: Readable) -> Result:
     info = folder.info
-    data = read_all(folder)
     killed = info.state == "running" and not folder.live
     result = conclude(
         info.experiment,
-        data.blocks,
-        data.starts,
+        Evidence(
+            blocks=data.blocks,
+            starts=data.starts,
+            traced=profile_findings(info.experiment, folder),
+            answers=data.answers,
+            divergence=divergence_of(info.experiment, folder),
+        ),
         run=str(folder.path),
         state="interrupted" if killed else info.state,
         reason="the measuring process was killed; go on with --resume" if killed else info.stop_reason,
         quality_note=info.quality_note,
-        traced=profile_findings(info.experiment, folder),
-        answers=data.answers,
-        divergence=divergence_of(info.experiment, folder),
     )
     return told(result, data.damage)
 
 
-def _view(folder: RunFolder, result: Result, *, redact: bool = False) -> View:
+def _view(folder: RunFolder, result: Result, data: Readable | None = None, *, redact: bool = False) -> View:
+    """data: what of the folder is read already."""
     info = folder.info
-    blocks = folder.blocks(skip_broken=True)
-    known = set(folder.skipped)  # the result tells of these already
+    blocks = data.blocks if data is not None else folder.blocks(skip_broken=True)
+    known = set(data.damage.skipped if data is not None else folder.skipped)  # the result tells of these already
     samples = folder.all_samples(skip_broken=True)
     broken = tuple(message for message in folder.skipped if message not in known)
     return build_view(
@@ -123,7 +128,7 @@ def _view(folder: RunFolder, result: Result, *, redact: bool = False) -> View:
         info.experiment,
         Material(
             blocks=blocks,
-            starts=folder.starts(skip_broken=True),
+            starts=data.starts if data is not None else folder.starts(skip_broken=True),
             samples=samples,
             environment=info.environment,
             command=" ".join(info.command) or None,

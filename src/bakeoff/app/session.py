@@ -25,7 +25,7 @@ from .loading import checked_inputs, load_experiment
 from .preflight import refuse_unreached
 from .profiles import profile_findings, take_profiles
 from .recompute import save
-from .verdict import Judge, State, conclude
+from .verdict import Evidence, Judge, State, conclude
 
 
 def run(
@@ -207,15 +207,17 @@ class _Session:
         self._progress.phase("comparing")
         result = conclude(
             self._experiment,
-            self._blocks,
-            self._folder.starts(),
+            Evidence(
+                blocks=self._blocks,
+                starts=self._folder.starts(),
+                traced=profile_findings(self._experiment, self._folder),
+                answers=self._folder.answers(),
+                divergence=divergence_of(self._experiment, self._folder),
+            ),
             run=str(self._folder.path),
             state=state,
             reason=outcome.reason,
             quality_note=self._folder.info.quality_note,
-            answers=self._folder.answers(),
-            divergence=divergence_of(self._experiment, self._folder),
-            traced=profile_findings(self._experiment, self._folder),
         )
         result = told(result, Damage(missing=missing_files(self._folder.path, self._folder.info.blocks)))
         save(self._folder, result)

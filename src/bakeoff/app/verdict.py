@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -17,34 +18,39 @@ from .foretell import too_few_pairs
 State = Literal["running", "complete", "interrupted", "failed"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What was measured and asked. strata: round → machine, where the blocks of several machines are merged. traced:
+    findings of profiles. answers: to quality tasks. divergence: rows of probabilities told along the base's answers."""
+
+    blocks: Sequence[BlockData]
+    starts: Sequence[Start]
+    strata: Mapping[int, int] | None = None
+    traced: Sequence[Finding] = ()
+    answers: Sequence[Answer] = ()
+    divergence: Sequence[QualityScore] = ()
+
+
 def conclude(
     experiment: Experiment,
-    blocks: Sequence[BlockData],
-    starts: Sequence[Start],
+    evidence: Evidence,
     *,
     run: str,
     state: State,
     reason: str | None = None,
     quality_note: str | None = None,
-    strata: Mapping[int, int] | None = None,
-    traced: Sequence[Finding] = (),
-    answers: Sequence[Answer] = (),
-    divergence: Sequence[QualityScore] = (),
 ) -> Result:
-    """The whole verdict from the raw data. Deterministic: the same data give the same result.
-
-    strata: round → machine, where the blocks of several machines are merged. traced: findings of profiles. answers:
-    to quality tasks. divergence: rows of probabilities told along the base's answers.
-    """
+    """The whole verdict from the raw data. Deterministic: the same data give the same result."""
+    blocks, answers, divergence = evidence.blocks, evidence.answers, evidence.divergence
     result = compare_blocks(
         experiment,
         blocks,
-        starts,
+        evidence.starts,
         run=run,
         state=state,
         stop_reason=reason,
         quality_note=quality_note,
-        strata=strata,
+        strata=evidence.strata,
         answers=answers,
     )
     scores, flips = judge_quality(experiment, answers)
@@ -58,7 +64,7 @@ def conclude(
         findings=(
             *one_switch_findings(experiment, blocks, result.comparisons),
             *task_time_findings(result.task_times),
-            *traced,
+            *evidence.traced,
         ),
         decision=decide(
             experiment,
