@@ -13,7 +13,7 @@ from bakeoff.errors import EngineError, ServerNotReady
 from bakeoff.measure.block import BlockMeasurer, MeasuredBlock, OutOfTime
 from bakeoff.measure.budget import Ledger
 from bakeoff.measure.plan import Step
-from bakeoff.measure.runner import Outcome, Runner
+from bakeoff.measure.runner import Attempt, Outcome, Runner
 from bakeoff.model import (
     Answer,
     Block,
@@ -137,7 +137,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Outcome, Folder,
         wanted = asked or experiment(3, budget=Budget(min_pairs=2, max_pairs=2))
         folder, engine = Folder(), Engine(refuses)
         runner = Runner(wanted, {"openai": engine}, folder, stop=lambda _rounds: Look(), ledger=Ledger(wanted))
-        return runner.run(run_id="r", version="0"), folder, engine
+        return runner.run(Attempt("r", "0")), folder, engine
 
     return go
 

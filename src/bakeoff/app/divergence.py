@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .. import __version__
 from ..errors import BakeoffError
 from ..model import Experiment, QualityScore
 from ..runs import RunFolder
@@ -13,13 +12,18 @@ from ..runs.divergence import DivergenceStore
 
 if TYPE_CHECKING:
     from ..measure.progress import Progress
-    from ..measure.runner import Runner
+    from ..measure.runner import Attempt, Runner
     from ..quality.items import LoadedTask
     from ..quality.probabilities import Prompt
 
 
 def walk(
-    experiment: Experiment, runner: Runner, folder: RunFolder, progress: Progress, tasks: Sequence[LoadedTask]
+    experiment: Experiment,
+    runner: Runner,
+    attempt: Attempt,
+    folder: RunFolder,
+    progress: Progress,
+    tasks: Sequence[LoadedTask],
 ) -> None:
     """Lets every variant that has not yet done so tell its probabilities along the base's answers.
 
@@ -31,9 +35,7 @@ def walk(
     prompts = prompts_of(tasks, experiment.quality.divergence.prompts)
     try:
         runner.diverge(
-            run_id=folder.info.attempt,
-            version=__version__,
-            environment=folder.info.environment,
+            attempt,
             sink=store,
             prompts=prompts,
         )

@@ -18,7 +18,7 @@ from ..runs.profiles import read_profiles, write_profiles
 
 if TYPE_CHECKING:
     from ..measure.progress import Progress
-    from ..measure.runner import Runner
+    from ..measure.runner import Attempt, Runner
 
 _SCHEMA = "bakeoff.trace-findings/1"
 _NAME = "findings.json"
@@ -33,7 +33,9 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
 
 
-def take_profiles(experiment: Experiment, runner: Runner, folder: RunFolder, progress: Progress) -> None:
+def take_profiles(
+    experiment: Experiment, runner: Runner, attempt: Attempt, folder: RunFolder, progress: Progress
+) -> None:
     """Profiles every variant that has no trace yet, and writes the differences beside the traces.
 
     A pass that fails or is interrupted costs its trace only: the measured verdict stands without it.
@@ -47,9 +49,7 @@ def take_profiles(experiment: Experiment, runner: Runner, folder: RunFolder, pro
 
     try:
         runner.profile(
-            run_id=folder.info.attempt,
-            version=__version__,
-            environment=folder.info.environment,
+            attempt,
             traces=traces,
             known={name for name, profile in taken.items() if profile.files},
             save=save,

@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..measure.budget import Ledger
 from ..measure.pilot import searches
 from ..measure.progress import Progress
-from ..measure.runner import Outcome, Runner
+from ..measure.runner import Attempt, Outcome, Runner
 from ..measure.search import Reading, read_probe
 from ..model import Answer, Block, BlockData, Engine, Environment, Experiment, RequestRecord, Result, Sample, Start
 from ..quality.items import LoadedTask
@@ -156,18 +156,25 @@ class _Session:
         done = {(b.block.round, b.block.variant, b.block.cell, b.block.kind) for b in self._blocks}
         if searches(self._experiment):
             self._find_levels(self._runner(engines, ledger))
-        walk(self._experiment, self._runner(engines, ledger), self._folder, self._progress, self._tasks)
+        walk(
+            self._experiment,
+            self._runner(engines, ledger),
+            self._attempt(),
+            self._folder,
+            self._progress,
+            self._tasks,
+        )
         outcome = self._runner(engines, ledger).run(
-            run_id=self._folder.info.attempt,
-            version=__version__,
-            environment=self._folder.info.environment,
+            self._attempt(),
             done=done,
             client_processes={
                 b.block.cell: b.block.health.client_processes for b in self._blocks if b.block.kind != "probe"
             },
         )
         if self._experiment.profile and outcome.failure is None:
-            take_profiles(self._experiment, self._runner(engines, ledger), self._folder, self._progress)
+            take_profiles(
+                self._experiment, self._runner(engines, ledger), self._attempt(), self._folder, self._progress
+            )
         return outcome, "failed" if outcome.failure is not None else "complete"
 
     def _note(self, **changes: Any) -> None:
@@ -175,6 +182,9 @@ class _Session:
         if self._ledger is not None:
             changes |= {"spent": self._ledger.spent, "plan": self._used(self._ledger)}
         self._folder.update(**changes)
+
+    def _attempt(self) -> Attempt:
+        return Attempt(self._folder.info.attempt, __version__, self._folder.info.environment)
 
     def _runner(self, engines: dict[str, Engine], ledger: Ledger) -> Runner:
         return Runner(
@@ -196,9 +206,7 @@ class _Session:
                 known[block.variant, block.cell] = read_probe(self._folder.records(block.id), block.window_ns, slo)
         self._progress.phase("searching for load levels")
         self._experiment = runner.search(
-            run_id=self._folder.info.attempt,
-            version=__version__,
-            environment=self._folder.info.environment,
+            self._attempt(),
             known=known,
         )
         self._folder.update(experiment=self._experiment)

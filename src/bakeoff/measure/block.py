@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from ..client import ClientBlock, ClosedLoop, OpenLoop, PreparedRequest, run_requests
 from ..errors import EngineError
 from ..model import Block, Experiment, RequestRecord, Sample, Workload
@@ -39,6 +41,15 @@ class MeasuredBlock(NamedTuple):
     samples: list[Sample]
     warmup: list[RequestRecord]
     died: EngineError | None  # the server ended during the block; its records are kept
+
+
+class Seen(NamedTuple):
+    """What was seen while a block was sent."""
+
+    client: ClientBlock
+    samples: list[Sample]
+    counters: dict[str, float]
+    died: EngineError | None
 
 
 class BlockMeasurer:
@@ -82,19 +93,26 @@ class BlockMeasurer:
             count=_request_count(workload, step, typical_s),
             starts=None if offsets is None else len(offsets),
         )
-        load, end_ns = _load(workload, step, prepared, offsets)
+        # Before the load: a block that is limited by time counts from there, and workers take a moment to start.
         await self.sending.prepare(step, local=resident.server.pid is not None)
+        load, end_ns = _load(workload, step, prepared, offsets)
         self._progress.block_started(step, 0 if end_ns else len(prepared))
-        client, samples, counters, died = await self._run(
-            resident, prepared, load, _earliest(end_ns, deadline_ns), deadline_ns, on_request
-        )
-        if deadline_ns is not None and client.ended_ns > deadline_ns:
+        seen = await self._run(resident, prepared, load, _earliest(end_ns, deadline_ns), deadline_ns, on_request)
+        if deadline_ns is not None and seen.client.ended_ns > deadline_ns:
             raise OutOfTime  # what is cut short is no block: its requests would be the easy ones
-        if died is None:
-            await count_missing(endpoint, client.records)
+        if seen.died is None:
+            await count_missing(endpoint, seen.client.records)
+        block = self._described(resident, step, block_id, workload, seen)
+        shown = (prepared[0].prompt or "")[:_NONCE_SHOWN] if prepared and workload.cache != "shared" else None
+        block = msgspec.structs.replace(block, warmup_requests=len(warmup), warmup_stable=stable, nonce=shown)
+        return MeasuredBlock(block, seen.client.records, seen.samples, warmup, seen.died)
+
+    def _described(self, resident: Resident, step: Step, block_id: int, workload: Workload, seen: Seen) -> Block:
+        """What there is to say of a block, but for its warm-up and its nonce."""
+        client, samples, counters, died = seen
         window = steady_window(client, step, round(workload.load.ramp_s * 1e9))
         energy = window_energy(samples, window)
-        block = Block(
+        return Block(
             id=block_id,
             round=step.round,
             position=step.position,
@@ -109,8 +127,6 @@ class BlockMeasurer:
             window_ns=window,
             requests=len(client.records),
             errors=sum(r.error is not None for r in client.records),
-            warmup_requests=len(warmup),
-            warmup_stable=stable,
             cache_hit_tokens=whole(counters.get("cache_hit_tokens")),
             cache_query_tokens=whole(counters.get("cache_query_tokens")),
             counters=counters,
@@ -119,13 +135,11 @@ class BlockMeasurer:
             idle_w=self._telemetry.idle_w,
             memory=block_memory(samples),
             health=block_health(client, samples, usable_cores()),
-            nonce=(prepared[0].prompt or "")[:_NONCE_SHOWN] if prepared and workload.cache != "shared" else None,
             notes=(
                 *self.prompts.of(workload).notes,
                 *((f"the server ended during this block: {died.message}",) if died else ()),
             ),
         )
-        return MeasuredBlock(block, client.records, samples, warmup, died)
 
     async def _run(
         self,
@@ -135,7 +149,7 @@ class BlockMeasurer:
         end_ns: int | None,
         deadline_ns: int | None,
         on_request: Callable[[RequestRecord], None],
-    ) -> tuple[ClientBlock, list[Sample], dict[str, float], EngineError | None]:
+    ) -> Seen:
         endpoint = resident.server.endpoint
         self._telemetry.focus(resident.server.pid)
         counters = BlockCounters(endpoint, self._telemetry)
@@ -169,8 +183,8 @@ class BlockMeasurer:
         if died is None and any(record.error for record in client.records):
             died = death(resident)  # it may have ended between two looks of the client
         if died is not None:
-            return client, samples, {}, died
-        return client, samples, await counters.end(samples), None
+            return Seen(client, samples, {}, died)
+        return Seen(client, samples, await counters.end(samples), None)
 
 
 def _earliest(*stamps: int | None) -> int | None:

@@ -50,6 +50,14 @@ class Outcome(NamedTuple):
     failure: EngineError | None  # set when too few arms were left to compare
 
 
+class Attempt(NamedTuple):
+    """A run, or one resume of it: its name, and in which environment it has been measured so far."""
+
+    run_id: str
+    version: str
+    environment: Environment | None = None
+
+
 class Runner:
     """Measures an experiment into a sink. One instance, one run."""
 
@@ -81,29 +89,25 @@ class Runner:
 
     def run(
         self,
+        attempt: Attempt,
         *,
-        run_id: str,
-        version: str,
-        environment: Environment | None = None,
         done: Collection[tuple[int, str, str, BlockKind]] = (),
         client_processes: Mapping[str, int] | None = None,
     ) -> Outcome:
         """Measures until the stop rule, the budget or the plan ends it.
 
         To resume, give the blocks that exist (`done`), by cell the number of client processes that they were sent from,
-        and the `environment` in which they were measured.
+        and the attempt with the environment in which they were measured.
         Raises KeyboardInterrupt as it comes (blocks so far are saved); servers are stopped in any case.
         """
         self._measurer.sending.keep(client_processes or {})
-        with self._at_work(run_id, version, environment) as loop:
+        with self._at_work(attempt) as loop:
             return self._rounds(loop, set(done))
 
     def search(
         self,
+        attempt: Attempt,
         *,
-        run_id: str,
-        version: str,
-        environment: Environment | None = None,
         known: Mapping[tuple[str, str], Reading] | None = None,
     ) -> Experiment:
         """Finds the load levels that the experiment leaves open, with probe blocks; returns it with all levels.
@@ -111,7 +115,7 @@ class Runner:
         known: what probe blocks of an interrupted search showed, by (variant, cell). Raises as `run` does, and
         EngineError where a variant answers nothing.
         """
-        with self._at_work(run_id, version, environment) as loop:
+        with self._at_work(attempt) as loop:
             probes = Probes(
                 self._residents,
                 self._measurer.warmer,
@@ -124,16 +128,14 @@ class Runner:
 
     def profile(
         self,
+        attempt: Attempt,
         *,
-        run_id: str,
-        version: str,
-        environment: Environment | None = None,
         traces: Path,
         known: Collection[str] = (),
         save: Callable[[Profile], None],
     ) -> None:
         """A short profiled pass of each variant but the `known` ones; files go below `traces`. Raises as `run` does."""
-        with self._at_work(run_id, version, environment) as loop:
+        with self._at_work(attempt) as loop:
             Profiling(
                 self._experiment,
                 self._residents,
@@ -145,10 +147,8 @@ class Runner:
 
     def diverge(
         self,
+        attempt: Attempt,
         *,
-        run_id: str,
-        version: str,
-        environment: Environment | None = None,
         sink: DivergenceSink,
         prompts: Sequence[Prompt] = (),
     ) -> None:
@@ -159,7 +159,7 @@ class Runner:
         asked = self._experiment.quality.divergence if self._experiment.quality else None
         if asked is None:
             return
-        with self._at_work(run_id, version, environment) as loop, suppress(OutOfTime):
+        with self._at_work(attempt) as loop, suppress(OutOfTime):
             DivergenceWalks(
                 self._experiment,
                 asked,
@@ -172,11 +172,11 @@ class Runner:
             ).all(loop.run)
 
     @contextmanager
-    def _at_work(self, run_id: str, version: str, environment: Environment | None) -> Iterator[LoopRunner]:
+    def _at_work(self, attempt: Attempt) -> Iterator[LoopRunner]:
         """The loop to measure in, with telemetry; servers are stopped in any case."""
-        self._measurer.prompts.run_id = run_id
-        known = environment or Environment()
-        machine = machine_fingerprint(version)
+        self._measurer.prompts.run_id = attempt.run_id
+        known = attempt.environment or Environment()
+        machine = machine_fingerprint(attempt.version)
         refuse_change("machine", known.machine, machine)
         self._residents.environment = msgspec.structs.replace(known, machine=machine)
         self._sink.write_environment(self._residents.environment)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..peaks import peaks_of
+from ..peaks import Peaks, peaks_of
 from ..section import Column, Section
 from ..timeline import GpuKind, Timeline
 from ..work import work_of
@@ -27,26 +27,7 @@ def roofline(timeline: Timeline) -> Section | None:
     kernel_ns = float((gpu.end - gpu.start)[gpu.kind == GpuKind.KERNEL].sum()) or 1.0
     peaks = peaks_of(timeline.device(timeline.device_ids[0]))
     ridge = peaks.flops_per_s / peaks.bytes_per_s if peaks.flops_per_s and peaks.bytes_per_s else None
-    rows: list[dict[str, Any]] = []
-    for name, (ns, flop, size, calls) in groups.items():
-        intensity = flop / size if size else 0.0
-        bound = None if ridge is None else ("memory" if intensity < ridge else "compute")
-        attainable = None
-        if ridge is not None and peaks.flops_per_s and peaks.bytes_per_s and ns:
-            # The time that the faster of the two walls allows, over the time taken.
-            attainable = 100 * max(flop / peaks.flops_per_s, size / peaks.bytes_per_s) / (ns / 1e9)
-        rows.append(
-            {
-                "operator": name,
-                "calls": calls,
-                "ms": ns / 1e6,
-                "tflop_per_s": flop / ns / 1e3 if ns else None,
-                "gb_per_s": size / ns if ns else None,
-                "flop_per_byte": intensity,
-                "bound": bound,
-                "of_attainable_pct": attainable,
-            }
-        )
+    rows = [_row(name, group, peaks, ridge) for name, group in groups.items()]
     rows.sort(key=lambda row: (-row["ms"], row["operator"]))
     covered = sum(row["ms"] for row in rows) * 1e6 / kernel_ns
     notes = [] if ridge is not None else ["the device's peaks are not known: no statement on what bounds it"]
@@ -90,6 +71,26 @@ def roofline(timeline: Timeline) -> Section | None:
         ),
         notes=tuple(notes),
     )
+
+
+def _row(name: str, group: tuple[float, float, float, int], peaks: Peaks, ridge: float | None) -> dict[str, Any]:
+    """One operator: group = (time [ns], FLOP, bytes, calls)."""
+    ns, flop, size, calls = group
+    intensity = flop / size if size else 0.0
+    attainable = None
+    if ridge is not None and peaks.flops_per_s and peaks.bytes_per_s and ns:
+        # The time that the faster of the two walls allows, over the time taken.
+        attainable = 100 * max(flop / peaks.flops_per_s, size / peaks.bytes_per_s) / (ns / 1e9)
+    return {
+        "operator": name,
+        "calls": calls,
+        "ms": ns / 1e6,
+        "tflop_per_s": flop / ns / 1e3 if ns else None,
+        "gb_per_s": size / ns if ns else None,
+        "flop_per_byte": intensity,
+        "bound": None if ridge is None else ("memory" if intensity < ridge else "compute"),
+        "of_attainable_pct": attainable,
+    }
 
 
 def _groups(timeline: Timeline) -> dict[str, tuple[float, float, float, int]]:
