@@ -99,9 +99,9 @@ def test_an_interrupted_search_goes_on_and_a_finished_one_is_not_repeated(
     searched: list[Runner] = []
     search = Runner.search
 
-    def counted(self: Runner, **words: Any) -> Any:
+    def counted(self: Runner, *attempt: Any, **words: Any) -> Any:
         searched.append(self)
-        return search(self, **words)
+        return search(self, *attempt, **words)
 
     monkeypatch.setattr(Runner, "search", counted)
 
