@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bakeoff.compare.view import Material, View, build_view
 from bakeoff.compare.view_redact import Cleaner, redacted_result
 from bakeoff.compare.view_text import row_of
-from bakeoff.model import Caution, Decision, Experiment, Prompts, Variant
+from bakeoff.model import Caution, Decision, Experiment, Prompts, Quality, QualityTask, Variant
 from bakeoff.report import render_html, render_terminal
 
 from . import sample
@@ -162,6 +162,18 @@ def test_redact_takes_out_the_names_of_files_of_prompts() -> None:
     assert "acme" in render_terminal(build_view(result, experiment), color=False, full=True)
     view = build_view(result, experiment, redact=True)
     assert view.cells[0].title == "short redacted/recorded, 1 at a time"
+    for text in (render_terminal(view, color=False, full=True), render_html(view)):
+        assert "acme" not in text
+    assert b"acme" not in msgspec.json.encode(redacted_result(result, experiment))
+
+
+def test_redact_takes_out_the_names_of_files_of_questions() -> None:
+    tasks = (QualityTask(name="faq", source="jsonl", path="/srv/secret/acme-faq.jsonl"),)
+    experiment = msgspec.structs.replace(sample.experiment(), quality=Quality(tasks=tasks))
+    notes = (Caution(code="quality-source", message="acme-faq.jsonl: line 3 has no answer", remedy="mend it"),)
+    result = msgspec.structs.replace(sample.result(), warnings=notes)
+    assert "acme" in render_terminal(build_view(result, experiment), color=False, full=True)
+    view = build_view(result, experiment, redact=True)
     for text in (render_terminal(view, color=False, full=True), render_html(view)):
         assert "acme" not in text
     assert b"acme" not in msgspec.json.encode(redacted_result(result, experiment))

@@ -87,9 +87,12 @@ class Cleaner:
 
 
 def private_names(experiment: Experiment) -> set[str]:
-    """Host names of the settings' URLs and names of files of prompts, to be replaced wherever else they turn up."""
+    """Host names of the settings' URLs and names of files of prompts and of questions, to be replaced wherever else
+    they turn up."""
     hosts = {host for variant in experiment.variants for host in _hosts_in(variant.settings)}
-    paths = {workload.prompts.path for workload in experiment.workloads if workload.prompts.path}
+    tasks = experiment.quality.tasks if experiment.quality else ()
+    asked = (*(workload.prompts.path for workload in experiment.workloads), *(task.path for task in tasks))
+    paths = {path for path in asked if path}
     # A name without a dot may be a public data set's, or a word that stands for something else.
     return hosts | {name for path in paths if "." in (name := re.split(r"[/\\]", path.rstrip("/\\"))[-1])}
 
