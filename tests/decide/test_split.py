@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import msgspec
 import pytest
 
 from bakeoff.decide import decide
@@ -23,7 +24,7 @@ from bakeoff.model import (
 LENGTHS = (128, 256, 512)
 
 
-def experiment(levels: tuple[float, ...] = (1.0,)) -> Experiment:
+def experiment(levels: tuple[float, ...] = (1.0,), lengths: tuple[int, ...] = LENGTHS) -> Experiment:
     workloads = tuple(
         Workload(
             name=f"p{n}",
@@ -32,7 +33,7 @@ def experiment(levels: tuple[float, ...] = (1.0,)) -> Experiment:
             load=Load(kind="closed", levels=levels),
             block=BlockSize(requests=8),
         )
-        for n in LENGTHS
+        for n in lengths
     )
     variants = (Variant(name="base", engine="openai"), Variant(name="flash", engine="openai"))
     return Experiment(name="x", variants=variants, workloads=workloads, gates=("e2e_latency_s",))
@@ -85,6 +86,31 @@ def test_short_prompts_to_one_and_long_ones_to_the_other() -> None:
     assert found.ship == "flash"
     assert found.conditions[0] == "for prompts under about 300 tokens, base above (crossing at 250–360)"
     assert found.reasons[0] == "E2E: flash is ahead of base for prompts under about 300 tokens (250–360)"
+
+
+def test_levels_far_apart_leave_the_place_to_an_assumption() -> None:
+    rows = (row(128, "faster"), row(2048, "slower"))
+    found = decide(experiment(lengths=(128, 2048)), rows, crossings=(crossing(levels=(128, 2048)),))
+    assert found.conditions[0] == (
+        "for prompts under about 300 tokens, base above (crossing at 250–360 on a straight line between 128 and 2,048)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("levels", "at", "gap"),
+    [
+        ((1.0, 2.0, 4.0), (1.8, 2.2), None),  # doublings
+        ((1.0, 8.0), (2.0, 3.0), (1.0, 8.0)),
+        ((1.0, 2.0, 16.0), (1.2, 1.8), None),  # the wide gap is elsewhere
+        ((1.0, 2.0, 16.0), (1.9, 2.2), (1.0, 16.0)),
+        ((128.0, 2048.0), (300.0, None), (128.0, 2048.0)),
+    ],
+)
+def test_how_far_apart_the_levels_around_a_crossing_are(
+    levels: tuple[float, ...], at: tuple[float, float | None], gap: tuple[float, float] | None
+) -> None:
+    place = Interval(point=at[0], low=at[0], high=at[1])
+    assert msgspec.structs.replace(crossing(levels=levels), at=place).gap == gap
 
 
 def test_the_other_way_round() -> None:

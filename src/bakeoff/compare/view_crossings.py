@@ -56,7 +56,12 @@ def _text(crossing: Crossing, candidate: str, base: str) -> str:
     low, high = crossing.at.low, crossing.at.high
     bounds = f" [{low:,.3g}, {high:,.3g}]" if low is not None and high is not None else ""
     below, above = (candidate, base) if crossing.better_below else (base, candidate)
-    return f"crosses at {crossing.at.point:,.3g}{bounds} {unit}: {below} is ahead below, {above} above"
+    sides = f"{below} is ahead below, {above} above"
+    if crossing.gap:
+        a, b = crossing.gap
+        where = f"between {a:,.6g} and {b:,.6g} {unit}, on a straight line at {crossing.at.point:,.3g}{bounds}"
+        return f"crosses {where}: {sides}"
+    return f"crosses at {crossing.at.point:,.3g}{bounds} {unit}: {sides}"
 
 
 def _points(result: Result, experiment: Experiment, crossing: Crossing) -> tuple[tuple[float, Ratio], ...]:

@@ -45,7 +45,7 @@ def split_condition(experiment: Experiment, standing: Standing, crossings: Seque
     text, under, over = _WORDS[line.axis]
     level = rounded(crossing.at.point or 0.0)
     own, others = (under, "above") if below else (over, "below")
-    return f"{text.format(side=own, level=level)}, {experiment.base.name} {others} (crossing at {_span(crossing.at)})"
+    return f"{text.format(side=own, level=level)}, {experiment.base.name} {others} (crossing at {_place(crossing)})"
 
 
 def _covers(line: Line, standing: Standing) -> bool:
@@ -92,9 +92,16 @@ def crossing_sentences(experiment: Experiment, candidate: str, crossings: Sequen
         if c.candidate == candidate and c.status == "crosses" and c.at.point is not None:
             text, under, over = _WORDS[c.axis]
             side = text.format(side=under if c.better_below else over, level=rounded(c.at.point))
-            ahead = f"{candidate} is ahead of {experiment.base.name} {side} ({_span(c.at)})"
+            ahead = f"{candidate} is ahead of {experiment.base.name} {side} ({_place(c)})"
             told.append(f"{METRICS[c.metric].label}: {ahead}")
     return tuple(told)
+
+
+def _place(crossing: Crossing) -> str:
+    """Where it crosses; and on which assumption, where the levels are too far apart to do without one."""
+    if crossing.gap is None:
+        return _span(crossing.at)
+    return f"{_span(crossing.at)} on a straight line between {crossing.gap[0]:,.6g} and {crossing.gap[1]:,.6g}"
 
 
 def _span(at: Interval) -> str:

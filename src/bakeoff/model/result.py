@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -79,6 +80,21 @@ class Crossing(msgspec.Struct, frozen=True, kw_only=True):
     at: Interval = Interval(point=None)  # in the unit of the axis
     better_below: bool | None = None
     confidence: float = 0.95
+
+    @property
+    def gap(self) -> tuple[float, float] | None:
+        """The levels around `at` where they are more than a doubling apart, else None.
+
+        `at` knows the noise, and takes the log ratio for a straight line between neighbouring levels. Over a doubling
+        that hardly matters; over more, the shape of the line decides, and only the levels themselves are sure.
+        """
+        if self.at.point is None:
+            return None
+        low, high = self.at.low or self.at.point, self.at.high or self.at.point
+        touched = [(a, b) for a, b in pairwise(self.levels) if a < high and b > low]
+        if not any(b > 2 * a for a, b in touched):
+            return None
+        return touched[0][0], touched[-1][1]
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True):

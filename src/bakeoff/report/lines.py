@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+
+# A number with its unit, and an interval: one thing to the eye, so no line ends inside of it.
+_ONE_THING = re.compile(r"\d (?:%|ms|s|min|h|[kMG]?B|J|W)(?![\w%])|\[[−+\d][^\[\]]{0,30}\]")
 
 
 def columns(text: str) -> int:
@@ -24,8 +28,9 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
     lines: list[str] = []
     while columns(text) > width:
         cut = len(fit(text, width + 1).removesuffix("…"))
-        space = text.rfind(" ", indent + 1, cut + 1)
-        if space <= len(text) - len(text.lstrip()):
+        begin = max(indent + 1, len(text) - len(text.lstrip()) + 1)
+        space = _last_space(text, begin, cut + 1)
+        if space < 0:
             space = text.find(" ", cut)  # a word longer than the line (a path) is left whole
         if space < 0:
             break
@@ -33,3 +38,12 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
         text = " " * indent + text[space:].lstrip()
     lines.append(text)
     return lines
+
+
+def _last_space(text: str, begin: int, end: int) -> int:
+    """Place of the last space in text[begin:end] at which a line may end, else -1."""
+    one_thing = [match.span() for match in _ONE_THING.finditer(text[: end + 40])]
+    space = plain = text.rfind(" ", begin, end)
+    while space >= 0 and any(start < space < stop for start, stop in one_thing):
+        space = text.rfind(" ", begin, space)
+    return plain if space < 0 else space
