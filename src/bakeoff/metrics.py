@@ -107,7 +107,7 @@ METRICS: dict[str, Metric] = {
             kind="throughput",
             scope="block",
             statistics=("total",),
-            formula="requests completed in the steady window ÷ its length",
+            formula="answers that arrived in the steady window (one in part by its share) ÷ its length",
             needs_equal_tokens=True,
         ),
         Metric(
@@ -118,7 +118,7 @@ METRICS: dict[str, Metric] = {
             kind="throughput",
             scope="block",
             statistics=("total",),
-            formula="output tokens of the requests completed in the steady window ÷ its length",
+            formula="output tokens that arrived in the steady window ÷ its length",
             needs_equal_tokens=True,
         ),
         Metric(
@@ -129,7 +129,7 @@ METRICS: dict[str, Metric] = {
             kind="throughput",
             scope="block",
             statistics=("total",),
-            formula="requests in the steady window that each met every limit of the workload's `slo` ÷ its length",
+            formula="answers that arrived in the steady window and met every limit of the workload's `slo` ÷ its length",
         ),
         Metric(
             name="cost_per_request",
@@ -150,7 +150,7 @@ METRICS: dict[str, Metric] = {
             kind="price",
             scope="block",
             statistics=("mean",),
-            formula="∫ power dt over the steady window ÷ output tokens of what was completed in it (measured, gross)",
+            formula="∫ power dt over the steady window ÷ output tokens that arrived in it (measured, gross)",
         ),
         Metric(
             name="cold_start_s",

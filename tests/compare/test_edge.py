@@ -212,7 +212,7 @@ def rated(rates: dict[str, tuple[float, ...]], levels: tuple[float, ...]) -> Edg
         noise = 1 + 0.01 * ((block.round * 7 + at) % 3 - 1)
         width = int(len(data) / (rates[block.variant][at] * noise) * 1e9)
         ends = np.linspace(block.started_ns + 1, block.started_ns + width, len(data)).astype(np.int64)
-        columns = {**data.columns, "last_token_ns": ends, "end_ns": ends}
+        columns = {**data.columns, "first_token_ns": ends, "last_token_ns": ends, "end_ns": ends}
         window = (block.started_ns, block.started_ns + width)
         simulation.blocks[i] = BlockData(block=msgspec.structs.replace(block, window_ns=window), columns=columns)
     return edge(result_of(simulation))

@@ -122,9 +122,11 @@ def test_requests_do_not_run_into_each_other() -> None:
 
 
 def test_throughput_only_inside_the_steady_window() -> None:
-    found = block([record(), record(index=1, last_token_ns=T0 + 900 * MS)], window=(T0, T0 + 500 * MS))
-    assert found.per_block["request_throughput_rps"] == pytest.approx(2.0)
-    assert found.per_block["token_throughput_tps"] == pytest.approx(8.0)
+    cut = record(index=1, first_token_ns=T0 + 400 * MS, last_token_ns=T0 + 900 * MS)  # a fifth of it is inside
+    failed = record(index=2, error="timeout")
+    found = block([record(), cut, failed], window=(T0, T0 + 500 * MS))
+    assert found.per_block["request_throughput_rps"] == pytest.approx(1.2 / 0.5)
+    assert found.per_block["token_throughput_tps"] == pytest.approx(1.2 * 4 / 0.5)
 
 
 def test_goodput_counts_requests_that_meet_every_limit() -> None:

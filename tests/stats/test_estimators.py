@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import numpy as np
@@ -60,11 +61,45 @@ def test_block_statistics_leave_undefined_values_out() -> None:
     assert math.isnan(estimators.block_quantile(np.zeros(0), 0.5))
 
 
-def test_throughput_counts_completions_after_the_start_up_to_the_end() -> None:
-    completed = np.array([0, 10, 20, 30, 40], dtype=np.int64) * 10**8
+def test_throughput_counts_answers_after_the_start_up_to_the_end() -> None:
+    at = np.array([0, 10, 20, 30, 40], dtype=np.int64) * 10**8
     weights = np.array([5.0, 5.0, 5.0, 5.0, 5.0])
-    assert estimators.throughput(completed, weights, (0, 3 * 10**9)) == pytest.approx(5.0)
-    assert math.isnan(estimators.throughput(completed, weights, (10, 10)))
+    assert estimators.throughput(at, at, weights, (0, 3 * 10**9)) == pytest.approx(5.0)
+    assert math.isnan(estimators.throughput(at, at, weights, (10, 10)))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "share"),
+    [(100, 200, 1.0), (50, 150, 0.5), (150, 250, 0.5), (0, 400, 0.25), (0, 100, 0.0), (200, 300, 0.0), (-1, -1, 0.0),
+     (150, 150, 1.0), (100, 100, 0.0), (200, 200, 1.0)],
+)  # fmt: skip
+def test_an_answer_counts_by_the_share_that_arrived_in_the_window(first: int, last: int, share: float) -> None:
+    assert estimators.arrived(ids(first), ids(last), (100, 200)) == [share]
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), min_size=1), st.integers(1, 10**6 - 1))
+def test_neighbouring_windows_count_every_answer_once(spans: list[tuple[int, int]], cut: int) -> None:
+    first = np.array([min(span) + 1 for span in spans], dtype=np.int64)
+    last = np.array([max(span) + 1 for span in spans], dtype=np.int64)
+    ends = (0, cut, 10**6 + 1)
+    counted = [
+        estimators.throughput(first, last, np.ones(len(spans)), (a, b)) * (b - a) / 1e9
+        for a, b in itertools.pairwise(ends)
+    ]
+    assert sum(counted) == pytest.approx(len(spans))
+
+
+@pytest.mark.parametrize("slots", [1, 4, 6, 8])
+@pytest.mark.parametrize("requests", [33, 40, 47])
+def test_a_batch_that_the_window_cuts_counts_in_full(slots: int, requests: int) -> None:
+    """A server of so many slots, all in step, eight requests in flight: its rate is slots ÷ service time."""
+    service, prefill = 1_000_000_000, 10_000_000
+    ended = [(i // slots + 1) * service for i in range(requests)]
+    first = np.array([end - service + prefill for end in ended], dtype=np.int64)
+    last = np.array(ended, dtype=np.int64) + np.arange(requests) % slots * 100_000  # a batch ends within a millisecond
+    window = (0, int(last[requests - 8 - 1]))  # the last dispatch follows the completion eight before the end
+    rate = estimators.throughput(first, last, np.ones(requests), window)
+    assert rate == pytest.approx(slots, rel=0.01)
 
 
 @pytest.mark.parametrize(("value", "base"), [(0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (math.nan, 1.0), (math.inf, 1.0)])

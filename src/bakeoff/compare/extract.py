@@ -79,11 +79,14 @@ def extract(data: BlockData, *, slo: Mapping[str, float] | None = None, price: P
     # Everything in one chunk leaves no time between first and last token: TPOT is then not observable.
     decode = _span(first, last, ok)
     decode[~(decode > 0)] = np.nan
-    completed = np.where(ok & (last >= 0), last, -1)
-    inside = ok & (last >= 0)
+    answered = (ok & (first >= 0) & (last >= 0)).astype(np.float64)
     gaps, hidden = _token_gaps(columns, ok, tokens)
-    known = np.where(inside & np.isfinite(tokens), tokens, 0.0)
+    known = np.where(np.isfinite(tokens), tokens, 0.0)
     window = data.block.window_ns
+
+    def rate(weights: Floats) -> float:
+        return throughput(first, last, answered * weights, window)
+
     values = {
         "ttft_s": _span(scheduled, first, ok),
         "ttfo_s": _span(scheduled, output, ok),
@@ -99,13 +102,13 @@ def extract(data: BlockData, *, slo: Mapping[str, float] | None = None, price: P
         itl_s=gaps,
         itl_hidden=hidden,
         per_block={
-            "request_throughput_rps": throughput(completed, inside.astype(np.float64), window),
-            "token_throughput_tps": throughput(completed, known, window),
-            "goodput_rps": throughput(completed, inside * _meets(values, slo), window) if slo else np.nan,
+            "request_throughput_rps": rate(answered),
+            "token_throughput_tps": rate(known),
+            "goodput_rps": rate(_meets(values, slo)) if slo else np.nan,
             "task_time_s": _task_time(columns, values["e2e_latency_s"]),
             "cost_per_request": _cost(columns, ok, tokens, price)
-            + _machine_cost(throughput(completed, inside.astype(np.float64), window), price),
-            "energy_per_token_j": _per_token(data.block.energy_j, window, throughput(completed, known, window)),
+            + _machine_cost(rate(answered), price),
+            "energy_per_token_j": _per_token(data.block.energy_j, window, rate(known)),
         },
     )
 
@@ -147,7 +150,7 @@ def _task_time(columns: Mapping[str, Any], e2e_s: Floats) -> float:
 
 
 def _per_token(energy_j: float | None, window_ns: tuple[int, int], tokens_per_s: float) -> float:
-    """Energy of the steady window ÷ tokens of what was completed in it [J]."""
+    """Energy of the steady window ÷ tokens that arrived in it [J]."""
     seconds = (window_ns[1] - window_ns[0]) / 1e9
     return energy_j / seconds / tokens_per_s if energy_j is not None and seconds > 0 and tokens_per_s > 0 else np.nan
 

@@ -25,7 +25,7 @@ _LONGEST_S = 60.0
 
 
 class Reading(NamedTuple):
-    """One probe block. rps: requests completed per second of the steady window. held: lower bound of the share of
+    """One probe block. rps: answers that arrived per second of the steady window. held: lower bound of the share of
     requests that met every limit; errors: share that failed."""
 
     rps: float
@@ -189,13 +189,22 @@ def read_probe(records: Sequence[RequestRecord], window_ns: tuple[int, int], slo
     """A block's reading. Without limits whoever is answered meets them."""
     if not records:
         return Reading(0.0, 0.0, 1.0)
-    begin, end = window_ns
     ordered = sorted(records, key=lambda r: r.scheduled_ns)
-    inside = sum(r.error is None and r.last_token_ns is not None and begin <= r.last_token_ns <= end for r in ordered)
+    begin, end = window_ns
+    rate = sum(_arrived(r, window_ns) for r in ordered) / ((end - begin) / 1e9) if end > begin else 0.0
     errors = sum(r.error is not None for r in ordered) / len(ordered)
-    return Reading(
-        inside / ((end - begin) / 1e9) if end > begin else 0.0, attained([meets(r, slo) for r in ordered]), errors
-    )
+    return Reading(rate, attained([meets(r, slo) for r in ordered]), errors)
+
+
+def _arrived(record: RequestRecord, window_ns: tuple[int, int]) -> float:
+    """Share of the answer, which flows evenly from its first to its last chunk, that arrived in the window."""
+    first, last = record.first_token_ns, record.last_token_ns
+    if record.error is not None or first is None or last is None:
+        return 0.0
+    begin, end = window_ns
+    if last <= first:
+        return float(begin < last <= end)
+    return max(0, min(last, end) - max(first, begin)) / (last - first)
 
 
 def meets(record: RequestRecord, slo: Mapping[str, float]) -> bool:

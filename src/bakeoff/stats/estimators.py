@@ -46,16 +46,28 @@ def block_quantile(values: Floats, q: float) -> float:
     return float(np.quantile(defined, q)) if defined.size else math.nan
 
 
-def throughput(completed_ns: Ints, weights: Floats, window_ns: tuple[int, int]) -> float:
-    """Σ weights of completions inside the window (start, end] ÷ its length [1/s]. NaN for an empty window.
+def throughput(first_ns: Ints, last_ns: Ints, weights: Floats, window_ns: tuple[int, int]) -> float:
+    """Σ weights × share of the answer that arrived inside the window (start, end] ÷ its length [1/s].
 
-    The start is left out because a steady window usually begins *at* a completion, which belongs to the ramp.
+    Arrays of shape (requests,): arrival of an answer's first and last chunk (−1: none, counts nothing), between which
+    it is taken to flow evenly. NaN for an empty window. Counting whole answers by their end instead would let the
+    place at which the window cuts a batch decide: with g answers in step, up to g − 1 of them, nearly done, would be
+    lost. The start is left out because a steady window usually begins *at* a completion, which belongs to the ramp.
     """
     start, end = window_ns
     if end <= start:
         return math.nan
-    inside = (completed_ns > start) & (completed_ns <= end)
-    return float(weights[inside].sum()) / ((end - start) / 1e9)
+    return float((weights * arrived(first_ns, last_ns, window_ns)).sum()) / ((end - start) / 1e9)
+
+
+def arrived(first_ns: Ints, last_ns: Ints, window_ns: tuple[int, int]) -> Floats:
+    """Share of each answer, which flows evenly from its first to its last chunk, that arrives inside (start, end]."""
+    start, end = window_ns
+    inside = np.minimum(last_ns, end) - np.maximum(first_ns, start)
+    length = last_ns - first_ns
+    at_once = (last_ns > start) & (last_ns <= end)
+    shares = np.where(length > 0, np.clip(inside, 0, None) / np.maximum(length, 1), at_once)
+    return np.where((first_ns >= 0) & (length >= 0), shares, 0.0)
 
 
 def _occurrences(ids: Ints) -> NDArray[np.complex128]:
