@@ -212,7 +212,10 @@ def rated(rates: dict[str, tuple[float, ...]], levels: tuple[float, ...]) -> Edg
         noise = 1 + 0.01 * ((block.round * 7 + at) % 3 - 1)
         width = int(len(data) / (rates[block.variant][at] * noise) * 1e9)
         ends = np.linspace(block.started_ns + 1, block.started_ns + width, len(data)).astype(np.int64)
-        columns = {**data.columns, "first_token_ns": ends, "last_token_ns": ends, "end_ns": ends}
+        # each answer comes at once, a tenth of a second after it was asked for
+        asked_ns, came = ("scheduled_ns", "sent_ns"), ("first_byte_ns", "first_token_ns", "last_token_ns", "end_ns")
+        stamps = dict.fromkeys(asked_ns, ends - 100_000_000) | dict.fromkeys(came, ends)
+        columns = {**data.columns, **{name: stamp for name, stamp in stamps.items() if name in data.columns}}
         window = (block.started_ns, block.started_ns + width)
         simulation.blocks[i] = BlockData(block=msgspec.structs.replace(block, window_ns=window), columns=columns)
     return edge(result_of(simulation))
