@@ -129,7 +129,7 @@ METRICS: dict[str, Metric] = {
             kind="throughput",
             scope="block",
             statistics=("total",),
-            formula="answers that arrived in the steady window and met every limit of the workload's `slo` ÷ its length",
+            formula="answers that met every limit of the workload's `slo`, arrived in the steady window ÷ its length",
         ),
         Metric(
             name="cost_per_request",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from bakeoff.client import ClientBlock, ClosedLoop, OpenLoop, PreparedRequest
 from bakeoff.measure.block import _load, _request_count, steady_window
 from bakeoff.measure.plan import Step
+from bakeoff.measure.search import read_probe
 from bakeoff.model import BlockSize, Cell, Load, LoadKind, Prompts, RequestRecord, Workload
 
 
@@ -51,3 +55,43 @@ def test_the_ramp_is_left_out_of_the_steady_window() -> None:
     assert steady_window(client, _step("closed", 2.0), ramp_ns=40) == (1040, 1190)
     assert steady_window(client, _step("closed", 2.0), ramp_ns=10**9) == (1000, 1190)
     assert steady_window(client, _step("replay", 2.0)) == (1000, 1190)
+
+
+def test_the_steady_window_begins_when_as_many_requests_have_ended_as_there_are_slots() -> None:
+    records = [RequestRecord(index=n, prompt_id=n, scheduled_ns=1000 + 10 * n, end_ns=1050 + 10 * n) for n in range(20)]
+    client = ClientBlock(records=records, started_ns=1000, ended_ns=1300, loop_lag_ns=[])
+    assert steady_window(client, _step("closed", 1.0)) == (1050, 1190)
+    assert steady_window(client, _step("closed", 4.0)) == (1080, 1190)
+    assert steady_window(client, _step("closed", 4.0), ramp_ns=100) == (1100, 1190)
+    assert steady_window(client, _step("closed", 8.0)) == (1000, 1190)  # under three requests a slot: no time to settle
+    assert steady_window(client, _step("closed", 10.0)) == (1000, 1300)  # the whole block
+
+
+@pytest.mark.parametrize("prefill", [0.1, 0.5, 0.8])
+@pytest.mark.parametrize("scatter", [0.05, 0.2, 0.5])
+def test_the_rate_of_the_steady_window_is_true(prefill: float, scatter: float) -> None:
+    """Eight slots, four requests each; the mean of many blocks is the rate of a server that takes 1 s a request."""
+    draw = np.random.default_rng(5)
+    rates = []
+    for _ in range(400):
+        free = [0.0] * 8
+        records = []
+        for n in range(32):
+            sent = min(free)
+            took = max(0.05, draw.normal(1.0, scatter))
+            free[free.index(sent)] = sent + took
+            stamps = [round(t * 1e9) for t in (sent, sent + prefill * took, sent + took)]
+            records.append(
+                RequestRecord(
+                    index=n,
+                    prompt_id=n,
+                    scheduled_ns=stamps[0],
+                    first_token_ns=stamps[1],
+                    last_token_ns=stamps[2],
+                    end_ns=stamps[2],
+                )
+            )
+        client = ClientBlock(records=records, started_ns=0, ended_ns=round(max(free) * 1e9), loop_lag_ns=[])
+        rates.append(read_probe(records, steady_window(client, _step("closed", 8.0)), {}).rps)
+    error = np.std(rates) / np.sqrt(len(rates))
+    assert abs(np.mean(rates) / 8 - 1) < 0.03 + 2 * error / 8

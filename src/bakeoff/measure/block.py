@@ -214,18 +214,21 @@ def _request_count(workload: Workload, step: Step, typical_s: float) -> int:
 
 
 def steady_window(client: ClientBlock, step: Step, ramp_ns: int = 0) -> tuple[int, int]:
-    """The window in which the offered load was on: from the first request to the last dispatch.
+    """The window in which the offered load was on and the server in its stride: where throughput is counted.
 
-    In a closed loop all slots are busy until the last request is sent; after that the loop drains, and counting
-    the drain would lower throughput by up to concurrency ÷ requests. Nor does the ramp count, in which not all slots
-    have begun. In an open loop it is the schedule's span.
+    In a closed loop of c slots it begins when as many requests have ended (all slots begin at once, so until then fewer
+    answers arrive than later; nor does the ramp count), and ends with the last dispatch (after it the loop drains).
+    Simulated with 4 requests a slot and service times that scatter by 20 %, the rate is then true to 1 %; from the
+    first dispatch on it is 6 % low, and 11 % low where whole answers are counted. In an open loop it is the schedule's
+    span.
     """
     sent = sorted(r.scheduled_ns for r in client.records)
-    if step.cell.kind == "closed" and len(sent) <= 2 * step.cell.level:
+    if len(sent) < 2 or (step.cell.kind == "closed" and len(sent) <= 2 * step.cell.level):
         return (client.started_ns, client.ended_ns)  # too short for a steady part: the whole block
-    if len(sent) < 2:
-        return (client.started_ns, client.ended_ns)
     if step.cell.kind != "closed":
         return (sent[0], sent[-1])
-    ramped_ns = client.started_ns + ramp_ns
-    return (ramped_ns if ramped_ns < sent[-1] else client.started_ns, sent[-1])
+    slots = round(step.cell.level)
+    ended = sorted(r.end_ns for r in client.records if r.end_ns is not None)
+    settled = len(sent) >= 3 * slots and len(ended) >= slots
+    begin_ns = max(client.started_ns + ramp_ns, ended[slots - 1] if settled else client.started_ns)
+    return (begin_ns if begin_ns < sent[-1] else client.started_ns, sent[-1])
