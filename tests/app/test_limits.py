@@ -71,5 +71,54 @@ def test_a_limit_that_matches_nothing_is_an_error_not_a_pass() -> None:
         failures(result(row(1, 1)), [parse_limit("other.tpot_s > 5%")], [])
 
 
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("ttft_s.mean < +50%", (None, "ttft_s", "mean")),
+        ("ttft_s < +50%", (None, "ttft_s", "p50")),
+        ("chat.ttft_s > 5%", ("chat", "ttft_s", "p50")),
+        ("chat.ttft_s.p95 > 5%", ("chat", "ttft_s", "p95")),
+        ("mean.ttft_s > 5%", ("mean", "ttft_s", "p50")),  # a workload may be called so
+        ("my-chat_2.peak_memory_bytes.peak > 5%", ("my-chat_2", "peak_memory_bytes", "peak")),
+    ],
+)
+def test_workload_and_statistic_may_both_be_left_out(text: str, parts: tuple[str | None, str, str]) -> None:
+    limit = parse_limit(text)
+    assert (limit.workload, limit.metric, limit.statistic) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tttf_s.mean > 5%", "unknown metric 'tttf_s'"),
+        ("chat.tttf_s > 5%", "unknown metric 'tttf_s'"),
+        ("ttft_s.p42 > 5%", "ttft_s has no statistic 'p42'"),
+        ("chat.ttft_s.p42 > 5%", "ttft_s has no statistic 'p42'"),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        parse_limit(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "remedy"),
+    [
+        (
+            "chat.tpot_s.p99 > 5%",
+            r"p99 of tpot_s is not reported \(it takes 1,000 requests a block, or with `method: fixed` in all\)",
+            "reported here: p50",
+        ),
+        ("tpot_s.mean > 5%", "mean of tpot_s is not reported", "reported here: p50"),
+        ("other.tpot_s > 5%", "it has no workload 'other'", "one of: chat"),
+        ("chat.ttft_s > 5%", "ttft_s is not reported", "reported here: tpot_s"),
+    ],
+)
+def test_a_limit_that_matches_nothing_says_what_is_not_there(text: str, said: str, remedy: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        failures(result(row(1, 1)), [parse_limit(text)], [])
+    assert caught.value.remedy == remedy
+
+
 def test_negative_limits_ask_for_a_gain() -> None:
     assert parse_limit("ttft_s < −10 %").change == pytest.approx(-0.1)

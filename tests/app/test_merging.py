@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 import bakeoff
-from bakeoff.app.foretell import plan, plan_text
+from bakeoff.app.foretell import plan
+from bakeoff.app.plan_text import plan_text
 from bakeoff.app.sensitivity import assumed
 from bakeoff.cli.main import cli
 from bakeoff.compare.targets import all_targets

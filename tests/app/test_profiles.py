@@ -55,6 +55,7 @@ def profiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, list[str
 def test_the_difference_of_two_profiles_is_a_suspected_cause(profiled: tuple[Result, list[str]]) -> None:
     result, notes = profiled
     assert notes == []
+    assert [caution for caution in result.warnings if caution.code == "not-profiled"] == []
     (finding,) = [f for f in result.findings if f.cause == "trace"]
     assert finding.candidate == "flash"
     assert finding.status == "suspected"
@@ -95,6 +96,11 @@ def test_a_variant_without_a_profiler_costs_only_its_profile(tmp_path: Path) -> 
     assert [f for f in result.findings if f.cause == "trace"] == []
     assert len(notes) == 1
     assert notes[0].startswith("flash is not profiled: no profiler of its server is set up")
+    (told,) = [caution for caution in result.warnings if caution.code == "not-profiled"]
+    assert told.severity == "note"
+    assert "not profiled: flash: no profiler of its server is set up" in told.message
+    assert told in compare(result.run).warnings
+    assert "flash: no profiler of its server is set up" in Path(result.run, "report.html").read_text()
 
 
 def test_a_profiler_that_refuses_costs_only_the_profile(tmp_path: Path) -> None:

@@ -180,8 +180,9 @@ def test_choices_of_a_server_that_tells_no_probabilities_are_told_with_the_remed
 
 
 def test_a_plan_foretells_the_requests_of_a_divergence(tmp_path: Path) -> None:
-    from bakeoff.app.foretell import foretell, plan_text
+    from bakeoff.app.foretell import foretell
     from bakeoff.app.loading import load_experiment
+    from bakeoff.app.plan_text import plan_text
 
     asked = load_experiment(experiment(tmp_path, quality={"divergence": {"prompts": 8, "tokens": 16}}))
     text = plan_text(asked, foretell(asked, tmp_path))

@@ -155,7 +155,7 @@ def test_model_files_and_engines_by_name(tmp_path: Path, monkeypatch: pytest.Mon
         ({"source": "azure"}, "--prompts: is missing"),
         ({"source": "azur", "prompts": "gone"}, "--source: must be"),
         ({"sweep": "rates"}, "--sweep: must be"),
-        ({"sweep": "rate", "concurrency": "1"}, "--concurrency, --rate: has both concurrency and sweep"),
+        ({"sweep": "rate", "concurrency": "1"}, "--concurrency, --sweep: has both concurrency and sweep"),
         ({"find": "goodput"}, "--slo: is missing: goodput counts who meets limits"),
         ({"find": "goodput", "slo": "ttft=1", "attainment": "20%"}, "--attainment: must be at least 50%"),
         ({"attainment": "99%"}, "--attainment: is for a search"),
@@ -232,3 +232,40 @@ def test_the_method() -> None:
     assert _from(method="fixed", pairs="12").method == "fixed"
     assert _from().method == "anytime"
     assert _problems(method="fix").count("--method") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"find": "goodput"}, "--slo: is missing: goodput counts who meets limits\n    → --slo ttft=0.5,tpot=50ms"),
+        ({"gates": "goodput_rps"}, "--gates: goodput of main needs limits\n    → --slo ttft=0.5"),
+        ({"think": "2s"}, "--think: is for conversations\n    → --turns 4 (at most so many)"),
+        (
+            {"sweep": "rate", "rate": "3"},
+            "--rate, --sweep: has both rate and sweep\n    → give one of them",
+        ),
+        ({"concurrency": "a"}, "--concurrency: must be numbers with commas between, not 'a'\n    → --concurrency 1,4"),
+        ({"attainment": "99%"}, "--attainment: is for a search of load levels\n    → --find goodput, or --sweep rate"),
+        ({"arrivals": "gamma", "rate": "2"}, "--arrivals: `gamma` needs a burstiness\n    → --burstiness 0.25"),
+        ({"source": "azure"}, "--prompts: is missing\n    → --prompts trace.csv"),
+        (
+            {"find": "goodput", "slo": "ttft=1", "attainment": "30%"},
+            "--attainment: must be at least 50% and below 100%\n    → --attainment 99%",
+        ),
+        ({"gates": "task_time_s"}, "→ set --natural-length, or gate on e2e_latency_s"),
+    ],
+)
+def test_remedies_are_options_and_each_mistake_is_told_once(options: dict[str, Any], expected: str) -> None:
+    report = _problems(**options)
+    assert expected in report
+    assert report.startswith("1 problem in")
+
+
+def test_what_options_set_of_every_variant_is_told_once() -> None:
+    def engine(variant: Variant, _where: Path) -> list[Problem]:
+        return [Problem(key=("body", "stream"), message="is set by Bakeoff")] if variant.settings.get("body") else []
+
+    with pytest.raises(ConfigError) as caught:
+        from_options(CliOptions(base="http://h:1", candidates=("http://h:2",), body=("stream=false",)), {}, engine)
+    assert str(caught.value) == "1 problem in the options:\n--body: is set by Bakeoff"
+    assert _problems(api_key_env="NOPE").startswith("1 problem in")

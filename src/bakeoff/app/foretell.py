@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from ..compare.pace import round_seconds
-from ..compare.view_method import margins_text
 from ..errors import BakeoffError, UsageError
 from ..measure.pilot import searches
 from ..measure.plan import Plan
-from ..metrics import METRICS
-from ..model import Caution, Cell, Experiment
+from ..model import Caution, Experiment
 from ..runs import RunFolder
-from ..units import change
-from .quality_size import quality_lines, quality_warnings
-from .searching import as_asked, search_lines, search_warnings, with_levels
+from .one_setup import one_setup_warnings
+from .profiles import profile_warnings
+from .quality_size import quality_warnings
+from .searching import as_asked, search_warnings, with_levels
 from .sensitivity import Sensitivity, sensitivities
 
 _LOOK_BACK = 10  # newest runs that are searched
@@ -33,7 +32,9 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     shortest_s: float | None  # `min_pairs` rounds
     longest_s: float | None  # `max_pairs` rounds, within the time budget
     from_run: str | None  # the earlier run it is taken from
-    rounds: tuple[int, int]
+    rounds: tuple[int, int]  # budget.pairs
+    allowed: int  # rounds that the whole budget allows, as far as that is known; at most `rounds[1]`
+    limited_by: str | None  # the key that allows no more; None: budget.pairs
     requests_per_round: int | None
     order: tuple[str, ...]  # visits of the first rounds
     sensitivity: tuple[Sensitivity, ...] = ()  # gate by gate: what the budget can show (`plan` only)
@@ -58,14 +59,17 @@ def foretell(experiment: Experiment, root: Path) -> Forecast:
     per_round = (
         None if None in counts or searches(experiment) else sum(c or 0 for c in counts) * len(experiment.variants)
     )
+    allowed, limited_by = _allowed(experiment, round_s, per_round)
     return Forecast(
         sentence=_sentence(experiment, shortest, longest),
-        warnings=tuple(_warnings(experiment)),
+        warnings=tuple(_warnings(experiment, allowed, limited_by)),
         round_s=round_s,
         shortest_s=shortest,
         longest_s=longest,
         from_run=found[0] if found else None,
         rounds=(budget.min_pairs, budget.max_pairs),
+        allowed=allowed,
+        limited_by=limited_by,
         requests_per_round=per_round,
         order=order,
     )
@@ -74,13 +78,22 @@ def foretell(experiment: Experiment, root: Path) -> Forecast:
 def plan(experiment: Experiment, root: Path) -> Forecast:
     """The forecast with what every gate can show: noise of earlier runs of this machine and engines, or assumed."""
     forecast = foretell(experiment, root)
-    rounds, budget = experiment.budget.max_pairs, experiment.budget
-    least = forecast.round_s or shortest_round_s(experiment)
-    if budget.seconds is not None and least > 0:
-        rounds = min(rounds, int(budget.seconds // least))
-    if budget.requests is not None and forecast.requests_per_round:
-        rounds = min(rounds, budget.requests // forecast.requests_per_round)
-    return msgspec.structs.replace(forecast, sensitivity=sensitivities(experiment, root, rounds))
+    return msgspec.structs.replace(forecast, sensitivity=sensitivities(experiment, root, forecast.allowed))
+
+
+def _allowed(experiment: Experiment, round_s: float | None, per_round: int | None) -> tuple[int, str | None]:
+    """Rounds that the budget allows, and the key that allows no more (None: budget.pairs).
+
+    round_s: of an earlier run, else what the schedule takes at least; requests without warm-up: so it is the most.
+    """
+    budget = experiment.budget
+    found: list[tuple[int, str | None]] = [(budget.max_pairs, None)]
+    least_s = round_s or shortest_round_s(experiment)
+    if budget.seconds is not None and least_s > 0:
+        found.append((int(budget.seconds / least_s * (1 + 1e-9)), "budget.minutes"))
+    if budget.requests is not None and per_round:
+        found.append((budget.requests // per_round, "budget.requests"))
+    return min(found, key=lambda one: one[0])
 
 
 def shortest_round_s(experiment: Experiment) -> float:
@@ -100,8 +113,8 @@ def refuse_impossible(experiment: Experiment) -> None:
     budget, least = experiment.budget, shortest_round_s(experiment)
     if budget.seconds is not None and least > budget.seconds:
         raise UsageError(
-            f"one round takes at least {_minutes(least)} by its schedule, and the time budget is "
-            f"{_minutes(budget.seconds)}",
+            f"one round takes at least {_exactly(least)} by its schedule, and the time budget is "
+            f"{_exactly(budget.seconds)}",
             where="budget.minutes",
             remedy="raise budget.minutes, or shorten the blocks",
         )
@@ -137,13 +150,14 @@ def first_decision(experiment: Experiment) -> int:
     return replicates * max(1, experiment.start_every)
 
 
-def _warnings(experiment: Experiment) -> Iterator[str]:
+def _warnings(experiment: Experiment, allowed: int, limited_by: str | None) -> Iterator[str]:
     first, budget = first_decision(experiment), experiment.budget
-    if budget.max_pairs < first:
-        yield (
-            f"no gate can be decided: with these gates an interval needs {first} pairs, and budget.pairs allows "
-            f"{budget.max_pairs}"
-        )
+    if allowed < first:
+        # What pairs allow is named where they alone forbid it already.
+        key, count = ("budget.pairs", budget.max_pairs) if budget.max_pairs < first else (limited_by, allowed)
+        yield f"no gate can be decided: with these gates an interval needs {first} pairs, and {key} allows {count}"
+    yield from one_setup_warnings(experiment)
+    yield from profile_warnings(experiment)
     yield from search_warnings(experiment, max(first, budget.min_pairs))
     yield from quality_warnings(experiment)
 
@@ -158,13 +172,24 @@ def too_few_pairs(experiment: Experiment, rounds: int) -> tuple[Caution, ...]:
 
 
 def _minutes(value: float) -> str:
-    return f"{value / 60:.0f} min" if value >= 90 else f"{value:.0f} s"
+    """A time that is foretold: to a tenth of a minute, or whole seconds."""
+    return f"{_plain(value / 60, 1)} min" if value >= 90 else f"{value:.0f} s"
+
+
+def _exactly(value: float) -> str:
+    """A time that was set: nothing of it is rounded away."""
+    return f"{_plain(value / 60, 6)} min" if value >= 90 else f"{_plain(value, 6)} s"
+
+
+def _plain(value: float, decimals: int) -> str:
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".")
 
 
 def _sentence(experiment: Experiment, shortest: float | None, longest: float | None) -> str:
     budget = experiment.budget
     limit = (
-        f"at most {_minutes(budget.seconds)}" if budget.seconds is not None else f"{budget.max_pairs} rounds at most"
+        f"at most {_exactly(budget.seconds)}" if budget.seconds is not None else f"{budget.max_pairs} rounds at most"
     )
     if shortest is None or longest is None:
         return f"{limit}; a closer forecast follows after the first round"
@@ -193,56 +218,3 @@ def _earlier(experiment: Experiment, root: Path) -> tuple[str, float] | None:
         except BakeoffError:
             continue
     return None
-
-
-def plan_text(experiment: Experiment, forecast: Forecast) -> str:
-    """The plan as a person reads it."""
-    low, high = forecast.rounds
-    starts = {0: "once", 1: "every round"}.get(experiment.start_every, f"every {experiment.start_every} rounds")
-    fixed = experiment.method == "fixed"
-    by = "by the levels found" if searches(experiment) else "by time"
-    span = f"{low} to {high}" if low < high else f"{high}"
-    rounds = f"{high}, one look at the end" if fixed else f"{span}, until every gate is decided"
-    lines = [
-        f"{experiment.name}: {experiment.base.name} → {', '.join(v.name for v in experiment.candidates)}",
-        f"rounds    {rounds}",
-        f"starts    {starts}; {'all servers' if experiment.resident == 'all' else 'one server'} up at a time",
-        f"cells     {', '.join(map(_cell, experiment.cells())) or 'found by the run itself'}",
-        *search_lines(experiment),
-        f"gates     {', '.join(experiment.gates)}; margin {margins_text(experiment)}",
-        f"requests  {forecast.requests_per_round or by} a round, warm-up apart",
-        "order     " + "\n          ".join(f"round {i + 1}: {row}" for i, row in enumerate(forecast.order)),
-        f"time      {forecast.sentence}",
-        *_sensitivity_lines(forecast.sensitivity),
-        *quality_lines(experiment),
-        *(f"! {warning}" for warning in forecast.warnings),
-    ]
-    return "\n".join(lines)
-
-
-def _cell(cell: Cell) -> str:
-    """The cell's key, with a large level written out: ``chat/r1000000``."""
-    return f"{cell.key.removesuffix(f'{cell.level:g}')}{cell.level:.10g}"
-
-
-def _sensitivity_lines(found: Sequence[Sensitivity]) -> Iterator[str]:
-    """A table: each gate's noise, and the changes that its pairs can show."""
-    if not found:
-        return
-    rows = [("", "noise a pair", "tells from none", "proves beyond margin", "proves equivalent", "noise from")]
-    for one in found:
-        label = METRICS[one.metric].label + (
-            "" if one.statistic == METRICS[one.metric].statistics[0] else f" {one.statistic}"
-        )
-        pairs = "no number of pairs" if one.pairs_to_equivalence is None else f"{one.pairs_to_equivalence} pairs"
-        effects = [f"from {_effect(value)}" for value in (one.detectable, one.beyond_margin)]
-        name = f"{one.cell} {label}" if one.cell else label
-        rows.append((name, f"{one.noise * 100:.2g} %", *effects, f"from {pairs}", one.source))  # type: ignore[arg-type]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    yield f"shows     with {found[0].pairs} pairs, 4 times in 5:"
-    for row in rows:
-        yield "          " + "   ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-
-
-def _effect(value: float | None) -> str:
-    return "nothing" if value is None else change(1 + value).lstrip("+")

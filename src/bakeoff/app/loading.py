@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..config import load_experiment as _load
+from ..config import refuse_wrong
 from ..engines import get_engine
 from ..errors import BakeoffError, ConfigError
 from ..model import Engine, Experiment, Problem, Variant
 from ..quality.items import LoadedTask
 from ..quality.tasks import load_tasks
 from ..workloads import PromptFactory
+
+__all__ = ["Inputs", "checked_inputs", "engine_problems", "engines_of", "load_experiment", "refuse_wrong"]
 
 
 class Inputs(NamedTuple):

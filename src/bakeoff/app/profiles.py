@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import msgspec
 
 from .. import __version__
 from ..errors import BakeoffError
-from ..model import Experiment, Finding, Profile
+from ..model import Caution, Experiment, Finding, Profile
 from ..runs import RunFolder
 from ..runs.documents import read_document, write_document
 from ..runs.profiles import read_profiles, write_profiles
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _SCHEMA = "bakeoff.trace-findings/1"
 _NAME = "findings.json"
+# Engines whose servers write a profile only where the setting `profile` says how they are told to.
+_TOLD = ("openai", "command")
 
 
 class _Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +62,44 @@ def take_profiles(
         progress.note("the profiled pass was interrupted; the comparison stands without it")
     except (BakeoffError, OSError) as error:
         progress.note(f"no profile: {error}")
+
+
+def profile_warnings(experiment: Experiment) -> Iterator[str]:
+    """One sentence for all variants that, by their settings, have no profiler: said before the run."""
+    without = [v.name for v in experiment.variants if v.engine in _TOLD and not v.settings.get("profile")]
+    if experiment.profile and without:
+        are, their = ("is", "its") if len(without) == 1 else ("are", "their")
+        yield (
+            f"{' and '.join(without)} {are} not profiled, unless {their} answers tell timings as llama.cpp's do: "
+            "`profile: true` needs the setting `profile: {folder: …}` of each variant"
+        )
+
+
+def profile_notes(experiment: Experiment, folder: RunFolder) -> tuple[Caution, ...]:
+    """A note on the variants of a complete run that were to be profiled and have no trace; none where all have."""
+    if not experiment.profile:
+        return ()
+    try:
+        taken = {profile.variant: profile for profile in read_profiles(_traces(folder))}
+    except BakeoffError:
+        return ()
+    reasons: dict[str, list[str]] = {}
+    for variant in experiment.variants:
+        profile = taken.get(variant.name)
+        if profile is None or not profile.files:
+            reason = profile.problem if profile is not None else None
+            reasons.setdefault(reason or "the profiled pass did not come to it", []).append(variant.name)
+    if not reasons:
+        return ()
+    message = "; ".join(f"{' and '.join(names)}: {reason}" for reason, names in reasons.items())
+    return (
+        Caution(
+            code="not-profiled",
+            message=f"asked for by `profile: true`, and not profiled: {message}",
+            remedy="set `profile: {folder: …}` of each variant whose server has a profiler; no number depends on it",
+            severity="note",
+        ),
+    )
 
 
 def profile_findings(experiment: Experiment, folder: RunFolder) -> tuple[Finding, ...]:

@@ -14,7 +14,7 @@ from ..model import Caution, Result
 from ..runs import RunFolder
 from .damage import Damage, Readable, read_all, told
 from .divergence import divergence_of
-from .profiles import profile_findings
+from .profiles import profile_findings, profile_notes
 from .verdict import Evidence, conclude
 
 Format = Literal["terminal", "html", "markdown", "json"]
@@ -107,6 +107,7 @@ def _conclude(folder: RunFolder, data: Readable) -> Result:
             traced=profile_findings(info.experiment, folder),
             answers=data.answers,
             divergence=divergence_of(info.experiment, folder),
+            notes=profile_notes(info.experiment, folder) if info.state == "complete" else (),
         ),
         run=str(folder.path),
         state="interrupted" if killed else info.state,

@@ -68,7 +68,7 @@ def search_warnings(experiment: Experiment, rounds: int) -> Iterator[str]:
         requests = None if budget.requests is None else (1 - SHARE) * budget.requests
         if requests is not None and size.requests is not None and blocks * size.requests > requests:
             wanted = blocks * size.requests
-            yield f"{what} of {wanted:,} requests in all, and the search leaves {requests:,.0f}: {remedy}"
+            yield f"{what}, {wanted:,} requests in all, and the search leaves {requests:,.0f}: {remedy}"
             continue
         seconds = None if budget.seconds is None else (1 - SHARE) * budget.seconds
         if seconds is None:
@@ -76,11 +76,11 @@ def search_warnings(experiment: Experiment, rounds: int) -> Iterator[str]:
         left = f"the search leaves {seconds / 60:.3g} min"
         if size.seconds is not None:
             if blocks * size.seconds > seconds:
-                yield f"{what} of {blocks * size.seconds / 60:.3g} min in all, and {left}: {remedy}"
+                yield f"{what}, {blocks * size.seconds / 60:.3g} min in all, and {left}: {remedy}"
         elif workload.load.kind == "open" and size.requests is not None:
             rate = blocks * size.requests / seconds
             if rate > search.high:
                 least = blocks * size.requests / search.high / 60
-                yield f"{what} of {least:.3g} min in all, and {left}: {remedy}"
+                yield f"{what}, {least:.3g} min in all, and {left}: {remedy}"
             elif rate > search.low:
                 yield f"{what}, and {left}, too little for levels below {rate:.3g} requests/s: {remedy}"

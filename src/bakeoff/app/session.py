@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,9 @@ from ..runs import RunFolder, to_columns
 from ..runs.missing import missing_files
 from .damage import Damage, told
 from .divergence import divergence_of, walk
-from .loading import checked_inputs, load_experiment
+from .loading import checked_inputs, load_experiment, refuse_wrong
 from .preflight import refuse_unreached
-from .profiles import profile_findings, take_profiles
+from .profiles import profile_findings, profile_notes, take_profiles
 from .recompute import save
 from .verdict import Evidence, Judge, State, conclude
 
@@ -37,16 +37,18 @@ def run(
     source: str | None = None,
     command: Sequence[str] = (),
     quality_note: str | None = None,
+    begun: Callable[[], None] | None = None,
 ) -> Result:
     """Measures an experiment (a file or an Experiment) and returns the verdict.
 
     Everything is saved under `root` in a new folder (`Result.run` names it): raw data after every block, then
     result.json and report.html. `resume` goes on with an interrupted run instead. Ctrl-C, SIGTERM and SIGHUP end the
     measuring; what exists is saved and judged, and `Result.state` is ``interrupted``. `quality_note` says why the
-    quality of the variants cannot be compared, where that is known beforehand.
+    quality of the variants cannot be compared, where that is known beforehand. `begun` is called once, when everything
+    has been checked and the measuring begins.
 
-    Raises ConfigError, WorkloadError and TaskError (what it names cannot be used; nothing is begun), EngineError
-    (other arms' data are kept), RunFolderError, UsageError.
+    Raises ConfigError (an Experiment made in code breaks a rule of files, too), WorkloadError and TaskError (what it
+    names cannot be used; nothing is begun), EngineError (other arms' data are kept), RunFolderError, UsageError.
     """
     if (experiment is None) == (resume is None):
         raise UsageError("give either an experiment or a run to resume", remedy="bakeoff.run('experiment.yaml')")
@@ -61,11 +63,14 @@ def run(
             engines, tasks = checked_inputs(folder.info.experiment)
             refuse_changed(tasks, folder.answers())
             refuse_unreached(folder.info.experiment, engines, progress)
+            _call(begun)
             return _Session(folder, progress, tasks).measure(engines, resumed=True)
         assert experiment is not None  # noqa: S101 - by the check above; tells the type checker
         if not isinstance(experiment, Experiment):
             source = source or Path(experiment).name
             experiment = load_experiment(experiment)
+        else:
+            refuse_wrong(experiment)
         engines, tasks = checked_inputs(experiment)
         Ledger(experiment)  # refuses a budget in another currency than the prices
         refuse_unreached(experiment, engines, progress)
@@ -74,6 +79,7 @@ def run(
                 Path(root), experiment, command=command, source=source or "python", version=__version__
             )
             folder.update(quality_note=quality_note)
+        _call(begun)
         return _Session(folder, progress, tasks).measure(engines)
 
 
@@ -221,6 +227,7 @@ class _Session:
                 traced=profile_findings(self._experiment, self._folder),
                 answers=self._folder.answers(),
                 divergence=divergence_of(self._experiment, self._folder),
+                notes=profile_notes(self._experiment, self._folder) if state == "complete" else (),
             ),
             run=str(self._folder.path),
             state=state,
@@ -241,6 +248,11 @@ class _Session:
             kept = f"{len(self._blocks)} blocks are kept in {self._folder.path}; go on with --resume when it is mended"
             error.remedy = f"{error.remedy}; {kept}" if error.remedy else kept
         return error
+
+
+def _call(begun: Callable[[], None] | None) -> None:
+    if begun is not None:
+        begun()
 
 
 def _first_line(error: BaseException) -> str:

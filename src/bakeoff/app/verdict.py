@@ -12,7 +12,7 @@ from ..compare import compare_blocks, look
 from ..compare.quality import judge_quality, without_unmeasured
 from ..decide import decide
 from ..explain import one_switch_findings, task_time_findings
-from ..model import Answer, BlockData, Experiment, Finding, Look, QualityScore, Result, Start
+from ..model import Answer, BlockData, Caution, Experiment, Finding, Look, QualityScore, Result, Start
 from .foretell import too_few_pairs
 
 State = Literal["running", "complete", "interrupted", "failed"]
@@ -21,7 +21,8 @@ State = Literal["running", "complete", "interrupted", "failed"]
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """What was measured and asked. strata: round → machine, where the blocks of several machines are merged. traced:
-    findings of profiles. answers: to quality tasks. divergence: rows of probabilities told along the base's answers."""
+    findings of profiles. answers: to quality tasks. divergence: rows of probabilities told along the base's answers.
+    notes: cautions about what was asked for beside the measuring."""
 
     blocks: Sequence[BlockData]
     starts: Sequence[Start]
@@ -29,6 +30,7 @@ class Evidence:
     traced: Sequence[Finding] = ()
     answers: Sequence[Answer] = ()
     divergence: Sequence[QualityScore] = ()
+    notes: Sequence[Caution] = ()
 
 
 def conclude(
@@ -58,7 +60,7 @@ def conclude(
     return msgspec.structs.replace(
         result,
         quality=notes,
-        warnings=(*result.warnings, *too_few_pairs(experiment, result.rounds)),
+        warnings=(*result.warnings, *too_few_pairs(experiment, result.rounds), *evidence.notes),
         scores=(*scores, *divergence),
         flips=flips,
         findings=(

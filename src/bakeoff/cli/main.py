@@ -68,6 +68,9 @@ def cli() -> None:
 
 def main(argv: list[str] | None = None) -> Any:
     """Entry point: our errors become a clear text and their exit code; Ctrl-C becomes 130."""
+    from .streams import open_closed_streams
+
+    open_closed_streams()
     from ..errors import EXIT_INTERRUPTED, BakeoffError
 
     try:

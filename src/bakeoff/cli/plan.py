@@ -19,8 +19,9 @@ def command(experiment: Path, root: Path, as_json: bool) -> int:
     that the budget can detect, and how long it takes.
     """
     from ..app import load_experiment
-    from ..app.foretell import plan, plan_text
+    from ..app.foretell import plan
     from ..app.loading import checked_inputs
+    from ..app.plan_text import plan_text
 
     checked = load_experiment(experiment)
     checked_inputs(checked)

@@ -6,6 +6,7 @@ refresh thread: the display is drawn at events, and within a block at most once 
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 
@@ -67,8 +68,8 @@ class TerminalProgress(Progress):
         self._round, self._estimate, self._remaining = rounds, estimate, remaining_s
         self._looked_at = time.monotonic()
         if self._live is None and not self._quiet:
-            left = "" if remaining_s is None else f" · about {seconds(remaining_s)} left"
-            self._console.print(f"round {rounds}{left} · {' · '.join(estimate)}", markup=False, soft_wrap=True)
+            left = () if not remaining_s else (f"about {_whole(remaining_s)} left",)
+            self._console.print(" · ".join((f"round {rounds}", *left, *estimate)), markup=False, soft_wrap=True)
         self._draw()
 
     def note(self, text: str) -> None:
@@ -88,7 +89,7 @@ class TerminalProgress(Progress):
         text = Text(f"round {max(self._round, 1)} (at most {self._max_rounds})  {self._phase}{count}")
         if self._remaining is not None:
             left = max(0.0, self._remaining - (time.monotonic() - self._looked_at))
-            text.append(f"\nabout {seconds(left)} left", style="dim")
+            text.append(f"\nabout {_whole(left)} left", style="dim")
         for i, line in enumerate(self._estimate[:_SHOWN]):
             text.append(f"\n{'so far' if i == 0 else '      '}  {line}", style="dim")
         if len(self._estimate) > _SHOWN:
@@ -96,3 +97,8 @@ class TerminalProgress(Progress):
         text.no_wrap = True
         text.overflow = "ellipsis"
         self._live.update(text, refresh=True)
+
+
+def _whole(left_s: float) -> str:
+    """A time to come: what is foretold is not known to fractions of a second."""
+    return seconds(left_s) if left_s >= 120 else f"{math.ceil(left_s)} s"

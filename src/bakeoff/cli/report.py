@@ -13,16 +13,14 @@ from .common import shown_path, wants_color
 
 @click.command("report")
 @click.argument("run", required=False, type=click.Path(path_type=Path))
-@click.option("--html", "fmt", flag_value="html", help="One self-contained file.")
-@click.option("--markdown", "fmt", flag_value="markdown", help="Tables for a pull request.")
-@click.option("--json", "fmt", flag_value="json", help="result.json.")
-@click.option(
-    "--terminal", "fmt", flag_value="terminal", default=True, help="The verdict as `run` prints it (default)."
-)
+@click.option("--html", is_flag=True, help="One self-contained file.")
+@click.option("--markdown", is_flag=True, help="Tables for a pull request.")
+@click.option("--json", is_flag=True, help="result.json.")
+@click.option("--terminal", is_flag=True, help="The verdict as `run` prints it (default).")
 @click.option("--redact", is_flag=True, help="Leave out prompts, outputs, hosts and paths.")
 @click.option("--full", is_flag=True, help="Show every metric, also the exploratory ones (terminal).")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file (default: stdout).")
-def command(run: Path | None, fmt: str, redact: bool, full: bool, output: Path | None) -> int:
+def command(run: Path | None, redact: bool, full: bool, output: Path | None, **formats: bool) -> int:
     """Render the report of RUN, recomputed from its raw data. Without RUN: the newest one in ./runs.
 
     `--html` without `-o` writes RUN/report.html and prints its path.
@@ -31,6 +29,12 @@ def command(run: Path | None, fmt: str, redact: bool, full: bool, output: Path |
     from ..errors import UsageError
     from ..runs import RunFolder
 
+    asked = [name for name, wanted in formats.items() if wanted]
+    if len(asked) > 1:
+        raise UsageError(
+            "a report has one format", where=", ".join(f"--{name}" for name in asked), remedy="call it once for each"
+        )
+    fmt = asked[0] if asked else "terminal"
     path = run if run is not None else RunFolder.latest(Path("runs"))
     if fmt == "terminal":
         width = min(shutil.get_terminal_size((100, 24)).columns, 120)

@@ -128,10 +128,14 @@ def measure(
 
     question = experiment if resume is None else RunFolder.open(resume).info.experiment
     with TerminalProgress(max_rounds=question.budget.max_pairs, quiet=quiet) as progress:
-        forecast = foretell(question, root)
-        progress.say(foretold or forecast.sentence)
-        for warning in forecast.warnings:
-            progress.note(warning)
+
+        def announce() -> None:
+            """Not before everything is found fit: a forecast of what cannot begin is none."""
+            forecast = foretell(question, root)
+            progress.say(foretold or forecast.sentence)
+            for warning in forecast.warnings:
+                progress.note(warning)
+
         return run(
             experiment if resume is None else None,
             root=root,
@@ -140,6 +144,7 @@ def measure(
             source=source,
             command=shown_command(sys.argv),
             quality_note=quality_note,
+            begun=announce,
         )
 
 

@@ -2,6 +2,7 @@
 
 from .build import EngineProblems
 from .load import experiment_schema, load_experiment, parse_experiment
+from .made import refuse_wrong
 from .options import CliOptions, from_options
 
 __all__ = [
@@ -11,4 +12,5 @@ __all__ = [
     "from_options",
     "load_experiment",
     "parse_experiment",
+    "refuse_wrong",
 ]

@@ -67,6 +67,10 @@ class Document:
                 return _spot(self.source, *mark)
         return _spot(self.source, 1, 1)
 
+    def remedy(self, text: str) -> str:
+        """As it is."""
+        return text
+
 
 def _spot(source: str, line: int, column: int) -> Spot:
     return Spot((line, column), f"{source}:{line}:{column}", f"line {line}, column {column}")
@@ -96,6 +100,7 @@ def read_document(text: str, source: str) -> tuple[Document, Ledger]:
     except _TooMuch as error:
         _refuse(source, None, str(error), "write the experiment without so much nesting or repetition")
     if not isinstance(data, dict):
+        ledger.raise_any()  # what stands there is not allowed, so that nothing is left
         what = "is empty" if data is None else f"must be a mapping (name: …), not {shown(data)}"
         _refuse(source, None, what, "start with `name:`, `variants:` and `workloads:`")
     document.data = data
@@ -141,7 +146,7 @@ class _Plain:
             raise _TooMuch(f"is nested deeper than {MAX_DEPTH} levels (or contains itself)")
         self._document.values[key] = _mark(node)
         if isinstance(node, yaml.CollectionNode) and node.tag not in (_PREFIX + "map", _PREFIX + "seq"):
-            self._ledger.add(key, f"the tag {shown(node.tag)} is not allowed", "write plain values only")
+            self._ledger.add(key, f"tags are not allowed: {shown(node.tag)}", "write plain values only")
             return None
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, key, depth)
@@ -198,7 +203,7 @@ class _Plain:
         if tag in ("int", "float"):
             return self._number(tag, text, key)
         if tag not in ("str", "merge"):
-            self._ledger.add(key, f"the tag {shown(node.tag)} is not allowed", "write plain values only")
+            self._ledger.add(key, f"tags are not allowed: {shown(node.tag)}", "write plain values only")
             return None
         if not _encodable(text):
             self._ledger.add(key, "holds a character that is not valid Unicode")

@@ -16,7 +16,7 @@ from .build import EngineProblems, build_experiment
 from .places import Key, Ledger, Spot, shown
 from .references import has_reference
 from .rules import RUNNING_ENGINE
-from .traffic_options import TRAFFIC_PLACES, WORKLOAD, given, workload_of
+from .traffic_options import LOAD, TRAFFIC_PLACES, WORKLOAD, given, given_loads, remedy_for_options, workload_of
 
 # engine:value → the setting that takes the value.
 _VALUE_KEYS = {"openai": "url", "llamacpp": "model", "command": "command"}
@@ -92,6 +92,14 @@ class _Options:
         "api_key": "--api-key-env",
     }
 
+    def __init__(self, loads: str) -> None:
+        """loads: the options that were given for the load."""
+        self._loads = loads
+
+    def remedy(self, text: str) -> str:
+        """Keys of a file as the options that set them."""
+        return remedy_for_options(text)
+
     def spot(self, key: Key, *, on_key: bool) -> Spot:
         """The option; for a variant, the one that names it, with the setting beside it."""
         del on_key  # an option has one place
@@ -99,6 +107,8 @@ class _Options:
             return Spot((0,), key[0], names_key=True)
         if key[:1] == ("variants",):
             return self._variant_spot(key)
+        if key == LOAD:
+            return Spot((2, 0), self._loads, names_key=True)
         for place, (known, option) in enumerate(self._OPTIONS):
             if key[: len(known)] == known:
                 return Spot((2, place), option, names_key=True)
@@ -122,7 +132,7 @@ def from_options(
     Variants are called base and candidate (or candidate-1, candidate-2, …), the workload `main`. Paths are relative
     to the current folder.
     """
-    ledger = Ledger("the options", _Options())
+    ledger = Ledger("the options", _Options(given_loads(options)))
     data: dict[str, Any] = {
         "variants": _variants(options, ledger),
         "workloads": {WORKLOAD: workload_of(options, ledger)},

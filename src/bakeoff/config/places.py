@@ -31,6 +31,9 @@ class Places(Protocol):
     def spot(self, key: Key, *, on_key: bool) -> Spot:
         """on_key: the place of the key itself, not that of its value."""
 
+    def remedy(self, text: str) -> str:
+        """A remedy, which is worded for a file, as it is worded where this experiment comes from."""
+
 
 class Ledger:
     """Collects problems; :meth:`raise_any` raises one ConfigError with all of them."""
@@ -45,7 +48,7 @@ class Ledger:
         """Notes a problem of `key`. The same message for the same key counts once."""
         if key in self._unread:
             return  # nothing more can be said of a value that could not be read
-        self._found.setdefault((key, message), (self._places.spot(key, on_key=on_key), remedy))
+        self._found.setdefault((key, message), (self._places.spot(key, on_key=on_key), self._places.remedy(remedy)))
 
     def add_unread(self, key: Key, message: str, remedy: str = "") -> None:
         """Notes that the value of `key` could not be read; whatever else is noted of it would only be an echo."""
@@ -65,7 +68,7 @@ class Ledger:
             self._raise()
 
     def _raise(self) -> NoReturn:
-        entries = sorted(self._found.items(), key=lambda entry: entry[1][0].order)
+        entries = _once(sorted(self._found.items(), key=lambda entry: entry[1][0].order))
         problems, lines = [], []
         for (key, message), (spot, remedy) in entries[:_MAX_PROBLEMS]:
             brief = f"{spot.brief}: {message}" if spot.brief else message
@@ -78,6 +81,21 @@ class Ledger:
             lines.append(f"… and {len(entries) - _MAX_PROBLEMS} more")
         count = "1 problem" if len(entries) == 1 else f"{len(entries)} problems"
         raise ConfigError("\n".join([f"{count} in {self.source}:", *lines]), problems=problems)
+
+
+_Entry = tuple[tuple[Key, str], tuple[Spot, str]]
+
+
+def _once(entries: list[_Entry]) -> list[_Entry]:
+    """Without those that a label which names its key tells already: one option may set a key of several variants."""
+    seen: set[tuple[str, str]] = set()
+    kept = []
+    for (key, message), (spot, remedy) in entries:
+        if spot.names_key and (spot.label, message) in seen:
+            continue
+        seen.add((spot.label, message))
+        kept.append(((key, message), (spot, remedy)))
+    return kept
 
 
 def dotted(key: Key) -> str:

@@ -23,6 +23,28 @@ def _at(*key: str) -> Key:
     return ("workloads", WORKLOAD, *key)
 
 
+LOAD = _at("load")
+
+# Keys that remedies for a file name, each with its value, and the options that set them.
+_REMEDIES = (
+    (re.compile(r"slo: \{ttft_s: 0\.5, tpot_s: 50ms\}"), "--slo ttft=0.5,tpot=50ms"),
+    (re.compile(r"set workloads\.main\.slo: \{ttft_s: 0\.5\}"), "--slo ttft=0.5"),
+    (re.compile(r"block: \{requests: 16\}, or \{seconds: 20\}"), "--block-requests 16, or --block-seconds 20"),
+    (re.compile(r"write \{concurrency: \[1, 4\]\} or \{rate: \[2, 4\]\}.*"), "give one of them"),
+    (re.compile(r"set prompts\.source to"), "set --source to"),
+    (re.compile(r"\bload\.attainment\b"), "--attainment"),
+    (re.compile(r"`?\blength: natural\b`?"), "--natural-length"),
+    (re.compile(r"\bpath: "), "--prompts "),
+    (re.compile(r"\bgates: \[([\w, ]+)\]"), r"--gates \1"),
+    (re.compile(r"\bstarts: every round\b"), "an experiment file, with starts: every round"),
+    (
+        re.compile(
+            r"\b(turns|input_tokens|output_tokens|find|sweep|burstiness|attainment|cache|method|margin): (?=\S)"
+        ),
+        lambda match: f"--{match[1].replace('_', '-')} ",
+    ),
+)
+
 #: Which option a key of the workload came from; the first that fits.
 TRAFFIC_PLACES: tuple[tuple[Key, str], ...] = (
     (_at("load", "concurrency"), "--concurrency"),
@@ -34,7 +56,6 @@ TRAFFIC_PLACES: tuple[tuple[Key, str], ...] = (
     (_at("load", "find"), "--find"),
     (_at("load", "attainment"), "--attainment"),
     (_at("load", "slo"), "--slo"),
-    (_at("load"), "--concurrency, --rate"),
     (_at("slo"), "--slo"),
     (_at("prompts", "input_tokens"), "--input-tokens"),
     (_at("prompts", "path"), "--prompts"),
@@ -68,6 +89,19 @@ def workload_of(options: CliOptions, ledger: Ledger) -> dict[str, Any]:
             block=given(requests=options.block_requests, seconds=options.block_seconds) or None,
         ),
     }
+
+
+def given_loads(options: CliOptions) -> str:
+    """The options that say what the load is; the two usual ones where none was given."""
+    found = [f"--{name}" for name in (*_LOADS, "sweep", "find") if getattr(options, name) is not None]
+    return ", ".join(found) or "--concurrency, --rate"
+
+
+def remedy_for_options(text: str) -> str:
+    """A remedy that is worded for a file, worded for a command line."""
+    for pattern, option in _REMEDIES:
+        text = pattern.sub(option, text)
+    return text
 
 
 def given(**values: Any) -> dict[str, Any]:
@@ -104,14 +138,14 @@ def _load(options: CliOptions, ledger: Ledger) -> dict[str, Any]:
 
 
 def _levels(option: str, text: str | None, ledger: Ledger) -> list[Any] | None:
-    """``1,4`` → [1, 4]; None where there is nothing to go on with (noted, unless not given)."""
+    """``1,4`` → [1, 4]; None where it is not given, and a stand-in where it cannot be read (noted)."""
     if text is None:
         return None
     try:
         return [int(part) if re.fullmatch(r"\s*[+-]?\d{1,9}\s*", part) else float(part) for part in text.split(",")]
     except ValueError:
         ledger.add((option,), f"must be numbers with commas between, not {shown(text)}", f"{option} 1,4")
-        return None
+        return [1]
 
 
 def _number(text: str | None) -> Any:

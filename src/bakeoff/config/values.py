@@ -87,9 +87,12 @@ def share(value: Any) -> float:
 
 def confidence(value: Any) -> float:
     """``95%`` or 0.95 → 0.95."""
-    number = share(value)
+    number = _quantity(value, parse_percent)
+    if number is None:
+        raise ValueError(f"must be a percentage such as 95%, not {shown(value)}")
     if not 0.5 <= number <= 0.9999:
-        raise ValueError(f"must lie between 50% and 99.99%, not {shown(value)}")
+        hint = f"; did you mean {value}%?" if isinstance(value, int | float) and 50 <= value <= 99.99 else ""
+        raise ValueError(f"must lie between 50% and 99.99%, not {shown(value)}{hint}")
     return number
 
 
