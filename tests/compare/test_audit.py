@@ -97,8 +97,8 @@ def test_some_errors_are_a_finding() -> None:
 def test_many_errors_in_one_arm_leave_a_selection() -> None:
     result = measured({"flash": Arm(fail=0.4)})
     assert one(result, "survivorship").severity == "invalid"
-    assert {"ttft_s", "tpot_s", "e2e_latency_s"} <= invalid(result)
-    assert "request_throughput_rps" not in invalid(result)
+    rates = {"request_throughput_rps", "token_throughput_tps"}
+    assert {"ttft_s", "tpot_s", "e2e_latency_s"} | rates <= invalid(result)
     both = measured({"base": Arm(fail=0.4), "flash": Arm(fail=0.4)})
     assert cautions(both, "survivorship") == []
 
@@ -200,7 +200,7 @@ def test_a_fast_server_is_invalid_only_where_the_delay_matters(base: Arm, flash:
 def test_a_late_timer_now_and_then_spoils_gaps_and_no_median() -> None:
     result = measured({"flash": unhealthy(loop_lag_p99_s=0.02)})
     assert one(result, "client-bound").message.endswith(
-        "(flash): gaps between tokens are not reliable, nor are tails; medians are"
+        "(flash): gaps between tokens and tails are not reliable, medians are"
     )
     assert invalid(result) == {"itl_s"}
     assert row(result, "tpot_s").outcome == "equivalent"
@@ -231,8 +231,10 @@ def test_a_late_timer_of_one_candidate_leaves_the_others_valid() -> None:
 )
 def test_contention_in_all_blocks_or_in_few(code: str, fields: dict[str, float]) -> None:
     everywhere = measured({"base": unhealthy(**fields), "flash": unhealthy(**fields)})
-    assert one(everywhere, code).severity == "invalid"
-    assert {"ttft_s", "tpot_s"} <= invalid(everywhere)
+    cell, starts = cautions(everywhere, code)
+    assert (cell.severity, cell.metrics) == ("invalid", ())
+    assert (starts.severity, starts.metrics) == ("invalid", ("cold_start_s", "ready_s"))
+    assert {"ttft_s", "tpot_s", "cold_start_s", "ready_s"} <= invalid(everywhere)
     assert "peak_memory_bytes" not in invalid(everywhere)
     simulation = Simulation(experiment(), {"flash": unhealthy(**fields)}).run(1)
     simulation.arms["flash"] = Arm()

@@ -103,3 +103,27 @@ def test_without_their_records_the_engine_tells_what_a_start_was() -> None:
         simulation = simulated(engines(engine, engine), 4)
         found = replication(simulation.experiment, [d.block for d in simulation.blocks], [])
         assert found.starts == {"base": expected, "flash": expected}
+
+
+@pytest.mark.parametrize(
+    ("measured", "fact"),
+    [
+        ({"fixed"}, None),
+        ({"flash", "fixed"}, None),
+        ({"base"}, None),
+        ({"base", "fixed"}, "one start each of base and fixed: holds for these starts only"),
+        ({"base", "flash", "fixed"}, "one start per arm: holds for these starts only"),
+    ],
+)
+@pytest.mark.parametrize("every", [0, 1])
+def test_arms_that_were_not_measured_have_no_starts(measured: set[str], fact: str | None, every: int) -> None:
+    """A run that ended within its first round."""
+    names = ("base", "flash", "fixed")
+    asked = experiment(variants=tuple(Variant(name=n, engine="command") for n in names), start_every=every)
+    simulation = Simulation(asked).run(1)
+    blocks = [d for d in simulation.blocks if d.block.variant in measured]
+    starts = [s for s in simulation.starts if s.variant in measured]
+    result, title, _ = told(asked, blocks, starts)
+    assert replication(asked, [d.block for d in blocks], starts).fact == fact
+    assert (title == fact) if fact else ("for these starts" not in title)
+    assert bool(one_start(result)) == (fact is not None)

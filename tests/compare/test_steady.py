@@ -4,8 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from bakeoff.compare.inference import _ordinary
+from bakeoff.compare.pairs import Series
 from bakeoff.model import Result
+from bakeoff.stats.strata import summarise
 
 from .simulate import Arm, Noise, Simulation, experiment
 from .test_audit import cautions, one
@@ -69,6 +74,46 @@ def test_an_outlier_that_changes_nothing_is_a_note() -> None:
     found = one(measured(14, steps={6: 0.94}), "outlier-pairs")
     assert found.severity == "note"
     assert "the verdict is the same without" in found.message
+
+
+def test_an_outlier_is_not_blamed_for_the_pairs_that_leaving_it_out_would_cost() -> None:
+    """Five pairs have no interval at this level, whatever they say; six like the other five decide."""
+    result = measured(6, steps={3: 1.3})
+    assert row(result, "tpot_s").gate
+    found = one(result, "outlier-pairs")
+    assert "inconclusive" not in found.message
+    assert "without it the verdict would be 'slower'" in found.message
+    same = one(measured(6, steps={3: 1.05}), "outlier-pairs")
+    assert same.message.endswith("and the verdict is the same without")
+
+
+@given(values=st.lists(st.floats(-1, 1), min_size=8, max_size=20), place=st.integers(0, 7), machines=st.booleans())
+def test_without_an_outlier_mean_and_spread_are_those_of_the_rest(
+    values: list[float], place: int, machines: bool
+) -> None:
+    logs = np.array(values)
+    strata = np.arange(logs.size) % 2 if machines else None
+    series = Series(keys=tuple(range(logs.size)), logs=logs, base=logs, other=logs, per_round=logs, rounds=logs.size,
+                    waiting=0, undefined=0, strata=strata)  # fmt: skip
+    filled = _ordinary(series, [place])
+    kept = np.arange(logs.size) != place
+    rest = summarise(logs[kept], None if strata is None else strata[kept])
+    found = summarise(filled, strata)
+    assert found.mean == pytest.approx(rest.mean, abs=1e-12)
+    assert found.sd == pytest.approx(rest.sd, abs=1e-9)
+    assert found.n == summarise(logs, strata).n
+
+
+def test_a_steady_drift_is_told_once_and_never_as_a_warm_up() -> None:
+    sliding = measured(20, steps={i: 1 + 0.03 * i for i in range(20)})
+    assert "ttft_s" in one(sliding, "drift").metrics
+    assert not cautions(sliding, "level-shift")
+    assert not cautions(sliding, "pair-shift")
+    alike = measured(20, steps={i: 1 + 0.03 * i for i in range(20)}, base_too=True)
+    assert not cautions(alike, "drift")
+    found = cautions(alike, "level-shift")
+    assert {c.variant for c in found} == {"base", "flash"}
+    assert all("over its blocks: it changes steadily, by +6" in c.message for c in found)
 
 
 def test_cold_requests_at_the_front_of_blocks() -> None:

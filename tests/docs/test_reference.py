@@ -135,6 +135,7 @@ def _percent(value: float) -> str:
 _THRESHOLDS = {
     "OUTPUT_TOKENS": ("output-tokens", _percent),
     "SHORTFALL": ("output-shortfall", _percent),
+    "MISCOUNTED": ("miscount", _percent),
     "NATURAL_LENGTH": ("output-length", _percent),
     "NATURAL_LENGTH_P": ("output-length", "p < {:g}".format),
     "LENGTHS_OFF": ("lengths-differ", _percent),

@@ -80,4 +80,10 @@ def test_an_answer_of_other_length_than_the_usage_says_is_not_taken_for_a_sound_
     result = compare(tmp_path, "--faults", "wrong_usage")
     told = {tuple(data.columns["output_tokens"]) for data in RunFolder.open(Path(result.run)).blocks()}
     assert told == {(6,) * REQUESTS, (12,) * REQUESTS}
-    assert any(caution.variant == "flash" for caution in result.warnings), result.warnings
+    (found,) = [caution for caution in result.warnings if caution.code == "miscount"]
+    assert (found.variant, found.severity) == ("flash", "invalid")
+    assert found.message == "flash counts 12 tokens where 6 were asked: its count cannot be right"
+    invalid = {row.metric for row in result.comparisons if row.outcome == "invalid"}
+    assert {"tpot_s", "token_throughput_tps"} <= invalid
+    assert "e2e_latency_s" not in invalid
+    assert not [c for c in result.warnings if c.code in ("output-tokens", "output-shortfall", "hidden-gaps")]

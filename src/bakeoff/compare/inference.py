@@ -7,6 +7,7 @@ corrected by Benjamini–Hochberg afterwards (see `rows.finish`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from ..model import Experiment, Interval
 from ..stats import anytime, fixed, multiplicity, outcome
+from .extract import Floats
 from .pairs import TAIL_REQUESTS, Series
 from .targets import Target
 
@@ -53,13 +55,31 @@ def watched(experiment: Experiment, target: Target, series: Series, level: float
 def judged_without(
     experiment: Experiment, target: Target, series: Series, level: float, places: Sequence[int]
 ) -> outcome.Judged:
-    """The outcome if some replicates were not there, at the row's level. A look at robustness, never the verdict."""
-    keep = np.setdiff1d(np.arange(series.logs.size), np.array(places, dtype=np.int64))
-    strata = None if series.strata is None else series.strata[keep]
-    rest = replace(series, logs=series.logs[keep], strata=strata)
+    """The outcome if some replicates were like the rest, at the row's level. A look at robustness, never the verdict.
+
+    It rests on the mean and the spread of the rest at the number of all: that fewer replicates have a wider interval,
+    or none, is no fact about those that stand apart.
+    """
+    rest = replace(series, logs=_ordinary(series, places))
     if experiment.method == "anytime":
         return watched(experiment, target, rest, level).judged
     return looked_at(experiment, target, one_look(target, rest), (level, level, level)).judged
+
+
+def _ordinary(series: Series, places: Sequence[int]) -> Floats:
+    """As many logs, whose mean and standard deviation (in every stratum its own mean) are those of the rest."""
+    logs, keep = series.logs.copy(), np.ones(series.logs.size, dtype=np.bool_)
+    keep[list(places)] = False
+    labels = np.zeros(logs.size, dtype=np.int64) if series.strata is None else series.strata
+    strata = [labels == label for label in np.unique(labels)]
+    free = int(keep.sum()) - len(strata)
+    if free < 1 or not all((stratum & keep).any() for stratum in strata):
+        return logs
+    wider = math.sqrt((logs.size - len(strata)) / free)  # the ones put in add nothing to the sum of squares
+    for stratum in strata:
+        mean = float(logs[stratum & keep].mean())
+        logs[stratum] = np.where(keep[stratum], mean + wider * (logs[stratum] - mean), mean)
+    return logs
 
 
 def one_look(target: Target, series: Series) -> fixed.OneLook:

@@ -15,11 +15,14 @@ from ..model import Block, Experiment, Start
 @dataclass(frozen=True, kw_only=True)
 class Replication:
     """starts: of each arm that was measured, in the order of the variants. reached: arms that we did not start. kept:
-    the rounds share one start by plan, so that even several starts (of a resumed run) are no replicates."""
+    the rounds share one start by plan, so that even several starts (of a resumed run) are no replicates. missing: arms
+    that were not measured. compared: the base and a candidate were."""
 
     starts: dict[str, int]
     reached: tuple[str, ...]
     kept: bool
+    missing: tuple[str, ...] = ()
+    compared: bool = True
 
     @property
     def once(self) -> bool:
@@ -29,15 +32,18 @@ class Replication:
     @property
     def never(self) -> bool:
         """No arm has starts that a comparison could average over."""
-        return bool(self.starts) and (self.once or self.kept)
+        return self.compared and bool(self.starts) and (self.once or self.kept)
 
     @property
     def fact(self) -> str | None:
-        """What the title says where the result holds for some starts only."""
-        if self.starts and len(self.reached) == len(self.starts):
+        """What the title says where the result holds for some starts only; None also where there is no result."""
+        if not self.compared:
+            return None
+        if len(self.reached) == len(self.starts):
             return "servers not restarted: holds for these starts only"
         if self.once:
-            return "one start per arm: holds for these starts only"
+            arms = f"each of {' and '.join(self.starts)}" if self.missing else "per arm"
+            return f"one start {arms}: holds for these starts only"
         if self.kept:
             return "servers kept from round to round: holds for these starts only"
         if self.reached:
@@ -65,4 +71,6 @@ def replication(experiment: Experiment, blocks: Iterable[Block], starts: Sequenc
         starts=counts,
         reached=tuple(name for name in counts if name in reached),
         kept=experiment.start_every == 0,
+        missing=tuple(name for name in engines if name not in counts),
+        compared=experiment.base.name in counts and len(counts) > 1,
     )

@@ -19,6 +19,8 @@ __all__ = ["Bench", "audit"]
 
 CHECKS: tuple[Callable[[Bench], Iterator[Caution]], ...] = (
     failures.errors,
+    failures.survivorship,
+    tokens.miscounts,
     tokens.output_tokens,
     tokens.shortfall,
     tokens.input_tokens,
@@ -33,6 +35,7 @@ CHECKS: tuple[Callable[[Bench], Iterator[Caution]], ...] = (
     client.late_reads,
     client.send_delay,
     machine.contention,
+    machine.busy_starts,
     machine.repeats,
     series.same_against_same,
     series.stationarity,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...metrics import METRICS
 from ...model import Cell, Experiment, Start
 from ..extract import Requests
 from ..pairs import Grid, Pair
 from ..rows import Draft
+from .counts import Miscount, miscount
 
 #: Metrics that contain the whole prefill, and so suffer from unequal prompts, cache hits or a late client.
 PREFILL_METRICS = (
@@ -21,8 +23,9 @@ PREFILL_METRICS = (
     "token_throughput_tps",
     "goodput_rps",
 )
-LATENCY_METRICS = tuple(m.name for m in METRICS.values() if m.kind == "latency")
 LENGTH_METRICS = tuple(m.name for m in METRICS.values() if m.needs_equal_tokens)
+#: Metrics that are divided by the server's own count of tokens.
+COUNT_METRICS = ("tpot_s", "itl_s", "token_throughput_tps", "energy_per_token_j")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,15 @@ class Bench:
                 blocks = self.grid.arm(variant.name, cell.key)
                 if blocks:
                     yield cell, variant.name, blocks
+
+    @cached_property
+    def miscounts(self) -> Mapping[tuple[Cell, str], Miscount]:
+        """Cells and variants whose token counts cannot be right: no other check may conclude anything from them."""
+        found = {
+            (cell, name): miscount(self.experiment.workload(cell.workload), blocks)
+            for cell, name, blocks in self.arms()
+        }
+        return {place: wrong for place, wrong in found.items() if wrong is not None}
 
     def pairings(self) -> Iterator[tuple[Cell, str, list[Pair]]]:
         """Every cell and candidate that has pairs with the base."""

@@ -73,7 +73,7 @@ def late_reads(bench: Bench) -> Iterator[Caution]:
             yield Caution(
                 code="client-bound",
                 message=f"one in a hundred of the client's {what} {seconds(worst.late)} {how} ({', '.join(arms)}): "
-                "gaps between tokens are not reliable, nor are tails; medians are",
+                "gaps between tokens and tails are not reliable, medians are",
                 remedy=_REMEDY,
                 severity="invalid",
                 variant=None if bench.base in arms or len(bench.experiment.candidates) == 1 else arms[0],

@@ -7,19 +7,18 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ...metrics import METRICS
 from ...model import Caution, Cell
 from ..extract import Requests
 from . import limits
-from .bench import LATENCY_METRICS, Bench, bounded, count_of, percent
+from .bench import Bench, bounded, count_of, percent
 from .lengths import PER_ROUND
 
 
 def errors(bench: Bench) -> Iterator[Caution]:
-    """Errors by arm: a finding. Invalid only where all failed, or where one arm alone lost so many that those left
-    are a selection."""
+    """Errors by arm: a finding. Invalid only where all failed."""
     for cell in bench.experiment.cells():
         arms = {name: blocks for c, name, blocks in bench.arms() if c == cell}
-        shares = {name: _failed(blocks) / _sent(blocks) for name, blocks in arms.items()}
         for name, blocks in arms.items():
             failed, sent = _failed(blocks), _sent(blocks)
             if failed == sent:
@@ -40,18 +39,47 @@ def errors(bench: Bench) -> Iterator[Caution]:
                     variant=name,
                     cell=cell.key,
                 )
-            others = [share for other, share in shares.items() if other != name and bench.base in (other, name)]
-            if failed < sent and others and shares[name] > limits.ERRORS_ONE_ARM.value >= min(others):
-                yield Caution(
-                    code="survivorship",
-                    message=f"{percent(shares[name])} of the requests of {name} failed and were spared the other arm: "
-                    "latencies of the rest are a selection",
-                    remedy="remove the errors (lower the load, raise limits), then repeat",
-                    severity="invalid",
-                    variant=name,
-                    cell=cell.key,
-                    metrics=LATENCY_METRICS,
-                )
+
+
+def survivorship(bench: Bench) -> Iterator[Caution]:
+    """One arm of a comparison lost so many more requests than the other that those left are a selection.
+
+    Rates suffer as latencies do: in a closed loop a failure makes room for the next request, in an open one it spares
+    the server work; and what a request or a token costs is that of those left. Goodput alone counts a failure as a
+    miss, where every request is due whatever became of the one before: not in a closed loop.
+    """
+    for cell in bench.experiment.cells():
+        shares = {n: _failed(blocks) / _sent(blocks) for c, n, blocks in bench.arms() if c == cell}
+        base = shares.pop(bench.base, None)
+        if base is None:
+            continue
+        unequal = {name: share for name, share in shares.items() if share < 1 and base < 1 and _unlike(base, share)}
+        by_base = [name for name, share in unequal.items() if base > share]
+        told = {name: (name, share) for name, share in unequal.items() if name not in by_base}
+        # A fault of the base is told once, unless some candidates share it.
+        whole = bool(by_base) and len(by_base) == len(shares)
+        told |= {bench.base: (bench.base, base)} if whole else dict.fromkeys(by_base, (bench.base, base))
+        for variant, (failing, share) in told.items():
+            yield Caution(
+                code="survivorship",
+                message=f"{percent(share)} of the requests of {failing} failed, and fewer of the other arm's: times, "
+                "rates and costs of the rest are those of a selection",
+                remedy="remove the errors (lower the load, raise limits), then repeat",
+                severity="invalid",
+                variant=variant,
+                cell=cell.key,
+                metrics=_SELECTED if cell.kind == "closed" else tuple(m for m in _SELECTED if m != "goodput_rps"),
+            )
+
+
+_SELECTED = tuple(m.name for m in METRICS.values() if m.scope != "start")
+
+
+def _unlike(one: float, other: float) -> bool:
+    """Whether two arms lost so unlike shares of their requests that what is left of them differs in kind."""
+    low, high = min(one, other), max(one, other)
+    limit = limits.ERRORS_ONE_ARM.value
+    return high > limit and (low <= limit or high - low > limit)
 
 
 def _log(bench: Bench, variant: str) -> str:

@@ -65,12 +65,13 @@ def _by_arm(bench: Bench, workload: Workload) -> Iterator[tuple[str, tuple[Lengt
             for block in found
         ]
         if blocks:
-            yield variant.name, (_prompts(workload, blocks), _lengths(blocks, "output_tokens"))
+            counted = not any(c.workload == workload.name and n == variant.name for c, n in bench.miscounts)
+            yield variant.name, (_prompts(workload, blocks), _lengths(blocks if counted else [], "output_tokens"))
 
 
 def _lengths(blocks: Sequence[Requests], column: str) -> Lengths:
-    asked = np.concatenate([r.numbers(f"asked_{column}") for r in blocks])
-    got = np.concatenate([r.numbers(column) for r in blocks])
+    asked = np.concatenate([np.zeros(0), *(r.numbers(f"asked_{column}") for r in blocks)])
+    got = np.concatenate([np.zeros(0), *(r.numbers(column) for r in blocks)])
     both = np.isfinite(asked) & np.isfinite(got)
     return Lengths(asked=asked[both], got=got[both])
 

@@ -17,6 +17,7 @@ class Limit(NamedTuple):
 
 OUTPUT_TOKENS = Limit(0.01, "E2E is proportional to the tokens written: 1 % is a third of the default margin")
 SHORTFALL = Limit(0.01, "as OUTPUT_TOKENS, against the length that was asked for")
+MISCOUNTED = Limit(0.05, "as TPOT_HIDDEN: a stray answer moves no median, one in twenty may")
 NATURAL_LENGTH = Limit(0.02, "below 2 % a longer answer is no explanation of anything")
 NATURAL_LENGTH_P = Limit(0.01, "natural lengths scatter: a difference has to be more than chance")
 LENGTHS_OFF = Limit(0.02, "tokenizers and templates differ by a little; 2 % of a length moves no figure noticeably")

@@ -25,21 +25,15 @@ def stationarity(bench: Bench) -> Iterator[Caution]:
 
     Drift invalidates a row unless even its whole size could not turn the outcome; then it is a warning.
     """
-    level = limits.DRIFT_P.value / max(1, sum(draft.target.gate for draft in bench.drafts))
-    drifting: dict[tuple[str, Cell, bool], list[tuple[Draft, float]]] = {}
     for draft in bench.drafts:
-        target, logs = draft.target, aligned(draft.series.logs, draft.series.strata)
-        least = limits.DRIFT_OF_MARGIN.value * log_margin(bench.experiment.margin_of(target.metric.name))
-        leading = target.gate or target.statistic == target.metric.statistics[0]
-        if target.cell is None or not leading or logs.size < limits.SERIES_PAIRS.value:
-            continue
-        over_run, p = drift.slope(logs)
-        if p < level and abs(over_run) > least:
-            key = (target.candidate, target.cell, abs(over_run) < _room(draft))
-            drifting.setdefault(key, []).append((draft, over_run))
-        if target.gate:
+        target = draft.target
+        if target.cell is not None and target.gate and draft.series.logs.size >= limits.SERIES_PAIRS.value:
             yield from _dependence(draft, target.cell)
-    for (candidate, cell, harmless), drafts in drifting.items():
+    by_size: dict[tuple[str, Cell, bool], list[tuple[Draft, float]]] = {}
+    for draft, cell, over_run in drifting(bench):
+        key = (draft.target.candidate, cell, abs(over_run) < _room(draft))
+        by_size.setdefault(key, []).append((draft, over_run))
+    for (candidate, cell, harmless), drafts in by_size.items():
         told = ", ".join(f"{d.target.metric.label} by {change(math.exp(over_run))}" for d, over_run in drafts)
         yield Caution(
             code="drift",
@@ -50,6 +44,20 @@ def stationarity(bench: Bench) -> Iterator[Caution]:
             cell=cell.key,
             metrics=tuple(dict.fromkeys(d.target.metric.name for d, _ in drafts)),
         )
+
+
+def drifting(bench: Bench) -> Iterator[tuple[Draft, Cell, float]]:
+    """Rows whose differences drift, and by how much from the first pair to the last (in log)."""
+    level = limits.DRIFT_P.value / max(1, sum(draft.target.gate for draft in bench.drafts))
+    for draft in bench.drafts:
+        target, logs = draft.target, aligned(draft.series.logs, draft.series.strata)
+        least = limits.DRIFT_OF_MARGIN.value * log_margin(bench.experiment.margin_of(target.metric.name))
+        leading = target.gate or target.statistic == target.metric.statistics[0]
+        if target.cell is None or not leading or logs.size < limits.SERIES_PAIRS.value:
+            continue
+        over_run, p = drift.slope(logs)
+        if p < level and abs(over_run) > least:
+            yield draft, target.cell, over_run
 
 
 def _room(draft: Draft) -> float:
@@ -135,14 +143,15 @@ def starts(bench: Bench) -> Iterator[Caution]:
     """Results that hold for one start of each server only, and arms that did not alternate in time."""
     blocks = [r.block for _, _, arm in bench.arms() for r in arm]
     found = replication(bench.experiment, blocks, bench.starts)
-    if found.never and bench.base in found.starts:
-        how = "every server was started once" if found.once else "the servers were kept from round to round"
+    if found.never:
+        every = "each of these servers" if found.missing else "every server"
+        how = f"{every} was started once" if found.once else "the servers were kept from round to round"
         yield Caution(
             code="one-start",
             message=f"{how} ({', '.join(found.starts)}): the result holds for these starts only",
             remedy=_start_remedy(bench),
         )
-    for name in found.reached if not found.never else ():
+    for name in found.reached if found.compared and not found.never else ():
         yield Caution(
             code="one-start",
             message=f"{name} was never restarted: the result holds for that start of it only",

@@ -15,7 +15,8 @@ from .bench import Bench, count_of, percent
 def foreign_traffic(bench: Bench) -> Iterator[Caution]:
     """Requests that the server counted and that were not ours. Invalid where a third of the blocks had some."""
     for cell, name, blocks in bench.arms():
-        excess = [share for r in blocks if (share := _beyond_ours(r)) is not None]
+        counted = (cell, name) not in bench.miscounts
+        excess = [share for r in blocks if (share := _beyond_ours(r, counted)) is not None]
         seen = [share for share in excess if share > limits.FOREIGN.value]
         if not seen:
             continue
@@ -30,18 +31,19 @@ def foreign_traffic(bench: Bench) -> Iterator[Caution]:
         )
 
 
-def _beyond_ours(r: Requests) -> float | None:
+def _beyond_ours(r: Requests, counted: bool) -> float | None:
     """What the server did beyond our requests, as a share of them; None where it cannot be known.
 
     By requests, else by tokens written: those only of a block without failures, since what a failed request made the
-    server write was not seen. Less than two requests, or than 16 tokens, are the seam between two readings.
+    server write was not seen. Less than two requests, or than 16 tokens, are the seam between two readings. counted:
+    whether the tokens of our answers are counted rightly.
     """
     counters = r.block.counters
     if "requests" in counters:
         ours = float(r.ok.size)
         return max(0.0, counters["requests"] - ours) / ours if counters["requests"] - ours >= 2 else 0.0
     written = r.numbers("output_tokens")
-    if "generation_tokens" not in counters or not r.ok.all() or not np.isfinite(written).all():
+    if not counted or "generation_tokens" not in counters or not r.ok.all() or not np.isfinite(written).all():
         return None
     if any(source != "usage" for source in r.texts("tokens_source")) or written.sum() <= 0:
         return None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...model import Caution, Cell
-from ...stats import steady
+from ...stats import drift, steady
 from ...stats.outcome import log_margin
 from ...stats.paired import t_p_value
 from ...stats.strata import aligned
@@ -20,14 +20,17 @@ from ..pairs import stray
 from ..rows import Draft
 from . import limits
 from .bench import Bench, count_of
+from .series import drifting
 
 
 def pair_shifts(bench: Bench) -> Iterator[Caution]:
-    """The difference of the arms has more than one level: what is it then?"""
+    """The difference of the arms has more than one level: what is it then? A drift is told as such."""
+    drifts = {id(draft) for draft, _, _ in drifting(bench)}
     for draft, cell in _gates(bench):
         tolerance = _tolerance(bench, draft.target.metric.name)
-        found = steady.steadiness(aligned(draft.series.logs, draft.series.strata), tolerance=tolerance)
-        if found.kind != "steady":
+        logs = aligned(draft.series.logs, draft.series.strata)
+        found = steady.steadiness(logs, tolerance=tolerance)
+        if found.kind != "steady" and not (id(draft) in drifts and _slides(logs, found)):
             levels = " to ".join(change(math.exp(segment.level)) for segment in found.segments[:_TOLD])
             steps = ", ".join(str(segment.start + 1) for segment in found.segments[1:_TOLD])
             what = "changes" if found.kind == "settles" else "finds no steady state: it changes"
@@ -42,17 +45,25 @@ def pair_shifts(bench: Bench) -> Iterator[Caution]:
 
 
 def level_shifts(bench: Bench) -> Iterator[Caution]:
-    """One arm's own level over its blocks. Pairs are next to each other in time, so that it cancels in them."""
+    """One arm's own level over its blocks. Pairs are next to each other in time, so that it cancels in them.
+
+    Where the differences of the pairs drift it does not, and is no warm-up that has ended: the drift is told instead.
+    """
+    drifts = {(arm, c, d.target.metric.name) for d, c, _ in drifting(bench) for arm in (bench.base, d.target.candidate)}
     for cell, variant, blocks in bench.arms():
         for name in _gate_metrics(bench, cell):
             medians = [float(np.median(v)) for r in blocks if (v := _positive(r.values[name])).size]
-            found = steady.steadiness(np.log(medians), tolerance=_tolerance(bench, name))
-            if found.kind == "steady":
+            logs = np.log(medians)
+            found = steady.steadiness(logs, tolerance=_tolerance(bench, name))
+            if found.kind == "steady" or (variant, cell, name) in drifts:
                 continue
             when = f"settles after {count_of(found.start, 'block')}" if found.kind == "settles" else "no steady state"
+            told = f"{when}, the levels are {change(math.exp(abs(found.step)))} apart"
+            if _slides(logs, found):
+                told = f"it changes steadily, by {change(math.exp(drift.slope(logs)[0]))} from the first to the last"
             yield Caution(
                 code="level-shift",
-                message=f"{variant} over its blocks: {when}, the levels are {change(math.exp(abs(found.step)))} apart",
+                message=f"{variant} over its blocks: {told}",
                 remedy="nothing to do while the pairs are steady: both arms of a pair met the same level",
                 severity="note",
                 variant=variant,
@@ -124,6 +135,18 @@ def outlier_pairs(bench: Bench) -> Iterator[Caution]:
 
 
 _TOLD = 4
+
+
+def _slides(values: Floats, found: steady.Steadiness) -> bool:
+    """Whether a straight line describes a series better than its levels do (Schwarz 1978): there is no step then."""
+    n, place = values.size, np.arange(values.size)
+    line = np.polyval(np.polyfit(place, values, 1), place)
+    levels = np.concatenate([np.full(s.end - s.start, values[s.start : s.end].mean()) for s in found.segments])
+    costs = [
+        n * math.log(max(float(((values - fit) ** 2).sum()), 1e-300)) + parameters * math.log(n)
+        for fit, parameters in ((line, 2), (levels, 2 * len(found.segments) - 1))
+    ]
+    return costs[0] <= costs[1]
 
 
 def _gates(bench: Bench) -> Iterator[tuple[Draft, Cell]]:

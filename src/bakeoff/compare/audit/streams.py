@@ -43,8 +43,12 @@ def odd_streams(bench: Bench) -> Iterator[Caution]:
     arms = _arms(bench, succeeded=True)
     base = arms.get(bench.base, _Arm(0, Counter()))
     told: dict[str, set[str]] = {name: set() for name in arms}
+    for (_, name), wrong in bench.miscounts.items():  # told as what they mean
+        told[name].add("surplus_tokens" if wrong.kind == "above" else "surplus_chunks")
+    said = {name: frozenset(odds) for name, odds in told.items()}
     for name, arm in arms.items():
-        apart = [odd for odd in _WORDS if name != bench.base and _differ(base, arm, odd)]
+        known = said[name] | said.get(bench.base, frozenset())
+        apart = [odd for odd in _WORDS if name != bench.base and odd not in known and _differ(base, arm, odd)]
         if not apart:
             continue
         told[name].update(apart)

@@ -7,20 +7,50 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...model import Caution
+from ...model import Caution, Cell
 from ...stats.paired import t_p_value
 from ...units import change
 from ..extract import Bools, Floats, Requests
 from ..pairs import TAIL_REQUESTS, joined
 from . import limits
-from .bench import LENGTH_METRICS, PREFILL_METRICS, Bench, bounded, percent
+from .bench import COUNT_METRICS, LENGTH_METRICS, PREFILL_METRICS, Bench, bounded, count_of, percent
+from .counts import Miscount
+
+
+def miscounts(bench: Bench) -> Iterator[Caution]:
+    """Counts that cannot be right: more tokens than the limit that was sent, or fewer than came."""
+    for (cell, name), found in bench.miscounts.items():
+        often = "" if found.share > _ALL else f", in {percent(found.share)} of its answers"
+        came = " and as many chunks came" if found.kind == "below" else ""
+        cause = "its count cannot be right" if found.seen else "its count is wrong, or it does not keep to the limit"
+        yield Caution(
+            code="miscount",
+            message=f"{name} counts {found.told:.4g} tokens where {found.asked:.4g} were asked{came}{often}: {cause}",
+            remedy="mend its `usage`, or set `stream_usage: false` so that outputs are tokenised again; "
+            + ("TTFT and E2E need no count" if found.seen else "TTFT needs no count"),
+            severity="invalid",
+            variant=name,
+            cell=cell.key,
+            metrics=_counted(bench, cell, name, found),
+        )
+
+
+def _counted(bench: Bench, cell: Cell, variant: str, found: Miscount) -> tuple[str, ...]:
+    """Metrics that a wrong count spoils. Where even the length of the answers is unknown, those that depend on it."""
+    price, slo = bench.experiment.variant(variant).price, bench.experiment.workload(cell.workload).slo
+    billed = ("cost_per_request",) if price is not None and price.output else ()
+    limited = ("goodput_rps",) if slo and "tpot_s" in slo else ()
+    return tuple(dict.fromkeys((*COUNT_METRICS, *billed, *limited, *(() if found.seen else LENGTH_METRICS))))
+
+
+_ALL = 0.995
 
 
 def output_tokens(bench: Bench) -> Iterator[Caution]:
     """Unequal outputs: invalid where the length was to be fixed, a fact where it is natural."""
     for cell, candidate, pairs in bench.pairings():
         a, b = joined(pairs, "output_tokens")
-        if not a.size or a.mean() <= 0:
+        if not a.size or a.mean() <= 0 or {(cell, bench.base), (cell, candidate)} & bench.miscounts.keys():
             continue
         ratio = float(b.mean() / a.mean())
         told = f"{candidate} writes {b.mean():.4g} tokens an answer, {bench.base} {a.mean():.4g}"
@@ -62,7 +92,7 @@ def shortfall(bench: Bench) -> Iterator[Caution]:
         asked = np.concatenate([r.numbers("asked_output_tokens") for r in blocks])
         asked = np.where(np.isfinite(asked), asked, workload.output_tokens)[np.isfinite(tokens)]
         tokens = tokens[np.isfinite(tokens)]
-        if workload.length != "fixed" or not tokens.size:
+        if workload.length != "fixed" or not tokens.size or (cell, variant) in bench.miscounts:
             continue
         if abs(float(tokens.mean() / asked.mean()) - 1) > limits.SHORTFALL.value:
             yield Caution(
@@ -195,10 +225,14 @@ def hidden_gaps(bench: Bench) -> Iterator[Caution]:
     for cell, candidate, pairs in bench.pairings():
         if bench.experiment.workload(cell.workload).output_tokens <= 1:
             continue
+        arms = {bench.base: [p.base for p in pairs], candidate: [p.other for p in pairs]}
         shares = {
-            bench.base: float(np.median([p.base.itl_hidden for p in pairs])),
-            candidate: float(np.median([p.other.itl_hidden for p in pairs])),
+            name: float(np.median([r.itl_hidden for r in blocks]))
+            for name, blocks in arms.items()
+            if (cell, name) not in bench.miscounts  # chunks that do not add up to a wrong count hide nothing
         }
+        if not shares:
+            continue
         worst = max(shares, key=lambda name: shares[name])
         if shares[worst] > limits.HIDDEN_GAPS.value:
             yield Caution(
@@ -215,16 +249,21 @@ def hidden_gaps(bench: Bench) -> Iterator[Caution]:
 
 def tails(bench: Bench) -> Iterator[Caution]:
     """Says once that blocks are too small for tail quantiles."""
-    sizes = [r.completed for _, _, blocks in bench.arms() for r in blocks if r.completed]
-    if not sizes:
+    blocks = [r for _, _, arm in bench.arms() for r in arm if r.completed]
+    if not blocks:
         return
+    smallest = min(blocks, key=lambda r: (r.completed, -r.ok.size))
     pooled = {draft.target.statistic for draft in bench.drafts if draft.series.pooled is not None}
-    missing = [name for name, least in TAIL_REQUESTS.items() if min(sizes) < least and name not in pooled]
+    missing = [name for name, least in TAIL_REQUESTS.items() if smallest.completed < least and name not in pooled]
     if missing:
         needs = " and ".join(f"{TAIL_REQUESTS[name]} for {name}" for name in missing)
+        sent, failed = smallest.ok.size, smallest.ok.size - smallest.completed
+        enough = min(r.ok.size for r in blocks) >= max(TAIL_REQUESTS[name] for name in missing)
+        larger, mend = "raise `block: {requests: …}` where tails matter", "mend what makes requests fail"
         yield Caution(
             code="tails",
-            message=f"{' and '.join(missing)} not reported: a block has {min(sizes)} requests, and needs {needs}",
-            remedy="raise `block: {requests: …}` where tails matter",
+            message=f"{' and '.join(missing)} not reported: a block has {count_of(sent, 'request')}"
+            f"{f', of which failures left {smallest.completed}' if failed else ''}, and needs {needs}",
+            remedy=larger if not failed else mend if enough else f"{mend}, and {larger}",
             severity="note",
         )
