@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from decimal import Decimal
 
 from .errors import UsageError
 
@@ -25,15 +27,21 @@ def _digits(value: float, significant: int = 3) -> str:
     """Fixed-point text with the given number of significant digits, never scientific."""
     if value == 0:
         return "0"
-    decimals = max(0, significant - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{min(decimals, 9)}f}"
+    # The place of the first digit after rounding: 9.996 is 10.0, as 10 is.
+    power = int(f"{value:.{significant - 1}e}".partition("e")[2])
+    return f"{value:,.{min(max(0, significant - 1 - power), 9)}f}"
+
+
+def _rounded(value: float) -> float:
+    """The size as it is shown, to three digits: it tells the unit, so that 999.9 ms are 1.00 s."""
+    return abs(float(f"{value:.2e}"))
 
 
 def seconds(value: float | None) -> str:
     """0.0217 → ``21.7 ms``; 6.62 → ``6.62 s``; 190 → ``3.2 min``."""
     if value is None or not math.isfinite(value):
         return "–"
-    size = abs(value)
+    size = _rounded(value)
     if size >= 120:
         return f"{value / 60:.1f} min"
     if size >= 1 or value == 0:
@@ -48,7 +56,7 @@ def size(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return "–"
     for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if abs(value) >= factor:
+        if _rounded(value) >= factor:
             return f"{_digits(value / factor)} {unit}"
     return f"{value:.0f} B"
 
@@ -80,6 +88,30 @@ def points(value: float | None) -> str:
         return "–"
     text = f"{abs(value):.0f}" if abs(value) >= 9.95 else f"{abs(value):.1f}"
     return f"{'±' if float(text) == 0 else '+' if value > 0 else '−'}{text}"
+
+
+def point_count(value: float) -> str:
+    """A margin in percentage points: ``1 point``, ``0.5 points``."""
+    return f"{value:g} point{'' if value == 1 else 's'}"
+
+
+def to_digits(value: float, significant: int, way: Callable[[Decimal], int] = round) -> float:
+    """The value with so many digits. way: `round`, `math.floor` or `math.ceil`. 0 for what is not above 0."""
+    if value <= 0:
+        return 0.0
+    exact = Decimal(repr(float(value)))
+    step = Decimal(10) ** (exact.adjusted() + 1 - significant)
+    return float(Decimal(way(exact / step)) * step)
+
+
+def rounded(value: float, significant: int = 2, way: Callable[[Decimal], int] = round) -> str:
+    """A load level or a rate without more digits than are known: 284.3 → ``280``; 2.47 → ``2.5``. way: `to_digits`."""
+    shown = to_digits(value, significant, way)
+    if shown <= 0:
+        return "0"
+    decimals = max(0, significant - 1 - math.floor(math.log10(shown)))
+    text = f"{shown:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
 
 
 def parse_duration(text: str) -> float:

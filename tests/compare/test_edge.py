@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.compare.edge import Held, held_rate
-from bakeoff.model import BlockData, BlockSize, Edge, Experiment, Load, Result, Search
+from bakeoff.compare.edge_peak import Climb
+from bakeoff.model import BlockData, BlockSize, Edge, Experiment, Interval, Load, Result, Search
 
 from .simulate import Arm, Simulation, experiment, workload
 from .test_engine import result_of
@@ -70,7 +71,7 @@ def searched(kind: str = "find", levels: tuple[float, ...] = LEVELS) -> Experime
         load=Load(
             kind="open" if kind == "find" else "closed",
             levels=levels,
-            search=Search(kind=kind, attainment=0.9),  # type: ignore[arg-type]
+            search=Search(kind=kind, attainment=0.9, high=levels[-1]),  # type: ignore[arg-type]
         ),
         block=BlockSize(requests=60),
         slo={"ttft_s": 0.2},
@@ -237,8 +238,56 @@ def test_a_peak_that_was_not_reached_leaves_its_bound_open() -> None:
     assert found.ratio.high is not None
 
 
+def slotted(slots: int, requests: int, levels: tuple[float, ...], rounds: int = 8, *, share: float = 0.0) -> Edge:
+    """A sweep of two servers with so many slots, whose answers all take 0.1 s within a tenth of a percent, the
+    last `share` of it after the first token. A window ends with the last request sent, as that of a closed loop does:
+    when all but `level` of them are done."""
+    asked = searched("sweep", levels)
+    simulation, at = Simulation(asked, {"base": Arm(), "flash": Arm()}).run(rounds), 0.1
+    for i, data in enumerate(simulation.blocks):
+        block, level = data.block, int(data.block.cell.rpartition("/c")[2])
+        waves = np.arange(requests) // min(slots, level) + 1
+        took = waves * at * 1e9 * (1 + 0.001 * simulation.rng.normal(0, 1, 1))
+        ends = (block.started_ns + took + 1000 * np.arange(requests)).astype(np.int64)
+        columns = {name: column[:1].repeat(requests) for name, column in data.columns.items()}
+        begins = (ends - share * at * 1e9).astype(np.int64)
+        columns |= {"first_token_ns": begins, "last_token_ns": ends, "end_ns": ends, "prompt_id": np.arange(requests)}
+        window = (block.started_ns, int(ends[requests - level - 1]))
+        simulation.blocks[i] = BlockData(block=msgspec.structs.replace(block, window_ns=window), columns=columns)
+    return edge(result_of(simulation))
+
+
+@pytest.mark.parametrize("requests", [40, 48, 60, 64])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_windows_that_end_inside_a_bunch_are_no_rise(requests: int, share: float) -> None:
+    """Six slots give nothing beyond 8 at a time, though 24 completions fill their window and 32 do not."""
+    found = slotted(6, requests, (2.0, 4.0, 8.0, 16.0), share=share)
+    assert "ris" not in (found.reason or "")
+    assert found.ratio.high is not None
+    assert found.value.high is not None
+
+
+def test_a_server_that_does_rise_is_seen_to() -> None:
+    found = slotted(64, 60, (2.0, 4.0, 8.0, 16.0))
+    assert (found.reason or "").startswith(
+        "base is still rising at 16, the highest level: raise `high`; flash is still"
+    )
+
+
+def test_a_rise_that_few_rounds_show_is_not_sure() -> None:
+    found = slotted(64, 60, (2.0, 4.0, 8.0, 16.0), rounds=3)
+    assert "flash may still rise: 8 → 16 at a time adds +" in (found.reason or "")
+    assert "not surely over 5 %" in (found.reason or "")
+    assert found.value.high is None
+
+
+def test_below_the_upper_end_of_the_search_the_remedy_is_another() -> None:
+    gain = Interval(point=0.3, low=0.2, high=0.4)
+    assert Climb(4, 8, gain, "at a time").sentence("flash", 16.0).endswith("the highest level: measure higher levels")
+
+
 def test_the_comparison_counts_a_step_as_the_search_does() -> None:
-    from bakeoff.compare import edge as compared
+    from bakeoff.compare import edge_peak as compared
     from bakeoff.measure import search
 
     assert compared.RISE == search.RISE

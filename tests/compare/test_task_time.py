@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from bakeoff.app.verdict import Evidence, conclude
+from bakeoff.compare.task_words import solved_sentence
 from bakeoff.model import Answer, Experiment, Health, Quality, QualityTask, Result, TaskTime, Variant
 
 from .simulate import Arm, Simulation, experiment, workload
@@ -174,7 +176,27 @@ def test_failed_requests_are_left_out_of_both() -> None:
     result = judged(natural(), {"base": Arm(output_tokens=32), "flash": Arm(output_tokens=64, fail=0.2)})
     (row,) = result.task_times
     assert row.tasks < 160
-    assert "left out of both" in (row.reason or "")
+    assert "that flash did not finish are left out of both" in (row.reason or "")
+
+
+def test_tasks_that_both_arms_did_not_finish_are_not_laid_at_one_door() -> None:
+    lost = [msgspec.structs.replace(a, status="failed") for a in questions("base", 33)[:10]]
+    answers = [*lost, *questions("base", 33)[10:], *questions("flash", 33)[:4]]
+    answers += [msgspec.structs.replace(a, status="failed") for a in questions("flash", 33)[4:12]]
+    answers += questions("flash", 33)[12:]
+    (row,) = judged(asked_sums(), {}, answers=answers).task_times
+    told = "12 tasks are left out of both: 4 that base did not finish, 2 that flash did not finish, 6 that neither arm"
+    assert told in (row.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("base", "flash", "who"),
+    [(0.0, 0.5, "the base"), (0.5, 0.0, "flash"), (0.0, 0.0, "either of the two")],
+)
+def test_who_solved_nothing_is_named(base: float, flash: float, who: str) -> None:
+    answers = [*questions("base", 33, right=base), *questions("flash", 33, right=flash)]
+    (row,) = judged(asked_sums(), {}, answers=answers).task_times
+    assert solved_sentence(row) == f"a task of sums: nothing was solved by {who}"
 
 
 def test_questions_are_tasks_and_a_solved_one_costs_what_the_wrong_ones_cost_too() -> None:

@@ -236,6 +236,53 @@ def test_resources_are_reasons_not_gates() -> None:
     assert found.reasons[-1] == "flash besides: Private memory −45 % [−46, −44] (better)"
 
 
+def first_output(candidate: str, cell: str, outcome: str, output: float, token: float = 0.7) -> list[Comparison]:
+    """A TTFT of the cell that is faster, and a first visible output of so many times the base's."""
+    gate = row(candidate, f"{cell}.ttft", "faster", token)
+    seen = row(candidate, f"{cell}.ttft", outcome, output, metric="ttfo_s", gate=False)
+    return [gate, seen]
+
+
+def test_a_faster_first_token_with_a_later_first_output_is_a_condition() -> None:
+    comparisons = [*first_output("flash", "short", "slower", 1.39), row("flash", "long.ttft", "faster", 0.7)]
+    found = decide(asked("flash"), comparisons)
+    assert found.ship == "flash"
+    assert found.conditions == (
+        "if a later first visible output does not matter (flash thinks first: TTFO +39 % [+36, +42], slower, in "
+        f"{SHORT})",
+        QUALITY,
+    )
+    assert not any("first visible" in reason for reason in found.reasons)  # said once
+
+
+def test_a_first_output_with_another_outcome_is_a_reason() -> None:
+    found = decide(asked("flash"), first_output("flash", "short", "inconclusive", 1.02))
+    assert found.conditions == (QUALITY,)
+    assert found.reasons[-1] == (
+        f"flash thinks first; first visible output of flash: TTFO +2.0 % [±0.0, +4.0], inconclusive, in {SHORT}"
+    )
+
+
+def test_a_base_that_thinks_first_is_named_where_the_candidate_stays_behind() -> None:
+    token = row("flash", "short.ttft", "slower", 1.3)
+    output = row("flash", "short.ttft", "faster", 0.7, metric="ttfo_s", gate=False, base=Interval(point=2.0))
+    found = decide(asked("flash"), [token, output, row("flash", "short.e2e", "slower", 1.2)])
+    assert found.ship == "base"
+    assert found.reasons[-1].startswith("base thinks first; first visible output of flash: TTFO −30 %")
+
+
+def test_a_first_output_that_gates_decides_by_itself() -> None:
+    token, output = first_output("flash", "short", "slower", 1.39)
+    found = decide(asked("flash"), [token, msgspec.structs.replace(output, gate=True)])
+    assert not any("first visible" in text for text in (*found.conditions, *found.reasons))
+
+
+@pytest.mark.parametrize("output", [0.7, 0.715])
+def test_a_first_output_at_the_first_token_says_nothing(output: float) -> None:
+    found = decide(asked("flash"), first_output("flash", "short", "inconclusive", output))
+    assert not any("first visible" in text for text in (*found.conditions, *found.reasons))
+
+
 def test_order_of_rows_does_not_matter() -> None:
     comparisons = rows("flash", short="faster faster faster", long="slower equivalent slower")
     there, back = decide(asked("flash"), comparisons), decide(asked("flash"), comparisons[::-1])

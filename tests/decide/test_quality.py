@@ -62,7 +62,7 @@ def test_undecided_quality_is_a_condition_with_the_items_needed() -> None:
     assert found.ship == "flash"
     (condition,) = [c for c in found.conditions if "quality" in c]
     assert "inconclusive" in condition
-    assert "about 5,400 items would decide within 1 points" in condition
+    assert "about 5,400 items would decide within 1 point)" in condition
     found = decide(asked("flash"), fast, scores=[score("uninformative", reason="the base scores near chance")])
     assert any("uninformative, the base scores near chance" in condition for condition in found.conditions)
 

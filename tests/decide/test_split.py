@@ -4,9 +4,11 @@ from typing import Literal
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bakeoff.decide import decide
-from bakeoff.decide.split import rounded
+from bakeoff.decide.split import _point, _span
 from bakeoff.model import (
     BlockSize,
     Comparison,
@@ -20,6 +22,7 @@ from bakeoff.model import (
     Variant,
     Workload,
 )
+from bakeoff.units import rounded
 
 LENGTHS = (128, 256, 512)
 
@@ -84,15 +87,15 @@ def test_short_prompts_to_one_and_long_ones_to_the_other() -> None:
     rows = (row(128, "faster"), row(256, "faster"), row(512, "slower"))
     found = decide(experiment(), rows, crossings=(crossing(),))
     assert found.ship == "flash"
-    assert found.conditions[0] == "for prompts under about 300 tokens, base above (crossing at 250–360)"
-    assert found.reasons[0] == "E2E: flash is ahead of base for prompts under about 300 tokens (250–360)"
+    assert found.conditions[0] == "for prompts under about 300 tokens, base above (crossing at 240–360)"
+    assert found.reasons[0] == "E2E: flash is ahead of base for prompts under about 300 tokens (240–360)"
 
 
 def test_levels_far_apart_leave_the_place_to_an_assumption() -> None:
     rows = (row(128, "faster"), row(2048, "slower"))
     found = decide(experiment(lengths=(128, 2048)), rows, crossings=(crossing(levels=(128, 2048)),))
     assert found.conditions[0] == (
-        "for prompts under about 300 tokens, base above (crossing at 250–360 on a straight line between 128 and 2,048)"
+        "for prompts under about 300 tokens, base above (crossing at 240–360 on a straight line between 128 and 2,048)"
     )
 
 
@@ -116,7 +119,7 @@ def test_how_far_apart_the_levels_around_a_crossing_are(
 def test_the_other_way_round() -> None:
     rows = (row(128, "slower"), row(256, "slower"), row(512, "faster"))
     found = decide(experiment(), rows, crossings=(crossing(better_below=False),))
-    assert found.conditions[0] == "for prompts over about 300 tokens, base below (crossing at 250–360)"
+    assert found.conditions[0] == "for prompts over about 300 tokens, base below (crossing at 240–360)"
 
 
 def test_an_undecided_cell_at_the_crossing_does_not_hold_the_advice_up() -> None:
@@ -161,3 +164,21 @@ def test_cells_on_several_lines_are_listed() -> None:
 )
 def test_levels_have_two_digits(level: float, text: str) -> None:
     assert rounded(level) == text
+
+
+@given(st.floats(1e-3, 1e5), st.floats(0, 1), st.floats(1e-4, 2))
+def test_the_place_holds_its_whole_interval_and_its_point(low: float, part: float, width: float) -> None:
+    high = low * (1 + width)
+    at = Interval(point=min(high, low + part * (high - low)), low=low, high=high)
+    ends = [float(end.replace(",", "")) for end in _span(at).split("–")]
+    assert ends[0] <= low * (1 + 1e-12)
+    assert ends[1] >= high * (1 - 1e-12)
+    assert ends[0] <= float(_point(at).replace(",", "")) <= ends[1]
+
+
+def test_ends_are_rounded_outward() -> None:
+    assert _span(Interval(point=181, low=176, high=186)) == "170–190"
+    assert _span(Interval(point=184.5, low=184.2, high=184.9)) == "184–185"
+    assert _point(Interval(point=184.5, low=184.2, high=184.9)) == "184"
+    assert _span(Interval(point=184.5, low=None, high=184.9)) == "…–190"
+    assert rounded(9.96) == "10"

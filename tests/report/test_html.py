@@ -13,10 +13,11 @@ import pytest
 
 from bakeoff.compare.view import Material, View, build_view
 from bakeoff.compare.view_types import Bar, Curve, Strip, Timeline
-from bakeoff.model import BlockData, Caution, Cell, Interval, Result, Variant
-from bakeoff.report import render_html
-from bakeoff.report.html_element import Markup, h, join
+from bakeoff.model import BlockData, Caution, Cell, Decision, Interval, Result, Variant
+from bakeoff.report import render_html, render_terminal
+from bakeoff.report.html_element import Markup, h, join, prose
 from bakeoff.report.html_page import POLICY
+from bakeoff.report.markdown import render_markdown
 
 from . import sample
 
@@ -286,3 +287,51 @@ def test_many_invalidities_do_not_bury_the_verdict() -> None:
     assert page.count('class="banner"') == 3
     assert "and 2 more of this kind" in page
     assert all(f"reason {letter}" in page for letter in "abcde")
+
+
+def test_cards_show_all_gates_and_nothing_else() -> None:
+    resources = tuple(msgspec.structs.replace(row, gate=row.metric == "cold_start_s") for row in sample.resources())
+    result = msgspec.structs.replace(sample.result(), resources=resources)
+    page = render_html(build_view(result, sample.experiment()))
+    cards = re.findall(r'<article class="card">.*?</article>', page)
+    assert len(cards) == 2
+    for card in cards:
+        assert re.findall(r'<span class="what">(.*?)</span>', card) == ["TTFT", "TPOT", "TTFT", "TPOT", "Start-up"]
+
+
+def test_every_row_that_is_no_gate_is_labelled_so() -> None:
+    view = sample.view()
+    page, markdown = render_html(view), render_markdown(view)
+    open_rows = [row for row in (*view.resources, *(r for c in view.cells for r in c.rows)) if not row.gate]
+    assert page.count('<span class="explored">explored</span>') == len(open_rows)
+    assert markdown.count("(explored)") == sum(row.primary for row in open_rows)
+    assert render_terminal(view, color=False, width=120).count("(explored)") == sum(row.primary for row in open_rows)
+
+
+def test_words_in_backticks_are_code_and_still_escaped() -> None:
+    assert prose("run `bakeoff doctor <x>` now") == "run <code>bakeoff doctor &lt;x&gt;</code> now"
+    assert prose("a ` b <i>") == "a ` b &lt;i&gt;"
+    warning = Caution(code="c", severity="invalid", message="tails are not; medians are", remedy="see `bakeoff doctor`")
+    decision = Decision(ship=None, reasons=("raise `budget.pairs`",))
+    result = msgspec.structs.replace(sample.result(), warnings=(warning,), decision=decision)
+    page = render_html(build_view(result, sample.experiment()))
+    assert page.count("<code>bakeoff doctor</code>") == 2
+    assert "<code>budget.pairs</code>" in page
+    assert "medians are<br>→ see" in page
+    assert "`" not in page.partition("<body")[2]
+
+
+def test_a_headline_is_short_and_its_conditions_stand_below() -> None:
+    conditions = (
+        "if its quality suffices (accuracy on sums −0.4 points " + "and so on " * 20 + ")",
+        "for this start only",
+    )
+    result = msgspec.structs.replace(sample.result(), decision=Decision(ship="fixed", conditions=conditions))
+    page = render_html(build_view(result, sample.experiment()))
+    assert "Ship fixed, under these conditions:</h1>" in page
+    assert '<ul class="reasons conditions"><li>if its quality suffices' in page
+    assert "<li>for this start only</li>" in page
+    short = msgspec.structs.replace(result, decision=Decision(ship="fixed", conditions=conditions[1:]))
+    page = render_html(build_view(short, sample.experiment()))
+    assert "Ship fixed for this start only.</h1>" in page
+    assert 'class="reasons conditions"' not in page

@@ -35,6 +35,7 @@ def score(candidate: str = "flash", **more: object) -> QualityScore:
         "minimum_detectable": 2.1,
         "flips": (80, 20),
         "flip_floor": Interval(point=0.03, low=0.01, high=0.05),
+        "flip_counts": (3, 100),
         "counts": {"base.asked": 1300, "candidate.asked": 1300, "candidate.cut": 66},
         "reason": "66 of 1300 items have no readable answer",
         **more,
@@ -70,9 +71,23 @@ def test_the_terminal_tells_scores_flips_and_what_was_cut() -> None:
     text = render_terminal(view(score()), color=False, width=120)
     for part in ("Quality", "Accuracy · sums", "80.0 %", "75.0 %", "−5.0 points", "[−7.1, −2.9]", "✗ worse",
                  "1,234 items", "80 right → wrong, 20 wrong → right",
-                 "the base flips 3.0 % of items against itself",
+                 "the base flips 3 of 100 items against itself (5 % at most)",
                  "candidate: 66 cut", "no readable answer"):  # fmt: skip
         assert part in text, part
+
+
+def test_few_items_asked_twice_are_told_as_what_they_are() -> None:
+    floor = Interval(point=0.0, low=0.0, high=0.561)
+    told = " ".join(render_terminal(view(score(flip_floor=floor, flip_counts=(0, 3))), color=False, width=200).split())
+    assert "the base flips 0 of 3 items against itself (56 % at most)" in told
+    unknown = " ".join(render_terminal(view(score(flip_floor=floor, flip_counts=None)), color=False, width=200).split())
+    assert "the base flips 0.0 % of items against itself (56 % at most)" in unknown
+
+
+def test_what_a_margin_needs_has_its_unit() -> None:
+    open_row = score(outcome="inconclusive", needed=3863)
+    told = " ".join(render_terminal(view(open_row), color=False).split())
+    assert "a margin of 1 point needs about 3,863 items that flip like these" in told
 
 
 def test_what_only_describes_is_for_the_full_report() -> None:

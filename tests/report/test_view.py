@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from bakeoff.compare.view import Material, View, build_view
 from bakeoff.compare.view_redact import Cleaner, redacted_result
 from bakeoff.compare.view_text import row_of
-from bakeoff.model import Caution, Decision, Experiment, Prompts, Quality, QualityTask, Variant
+from bakeoff.model import Caution, Decision, Experiment, Interval, Prompts, Quality, QualityTask, Result, Variant
 from bakeoff.report import render_html, render_terminal
+from bakeoff.report.markdown import render_markdown
 
 from . import sample
 
@@ -100,6 +101,66 @@ def test_outputs_say_how_far_they_agree(view: View) -> None:
 def test_starts_fact_names_what_the_result_holds_for() -> None:
     experiment = msgspec.structs.replace(sample.experiment(), start_every=0)
     assert "holds for these starts only" in build_view(sample.result(), experiment).facts[-1]
+
+
+@pytest.mark.parametrize("every", [0, 1])
+def test_without_a_whole_round_nothing_is_said_of_starts(every: int) -> None:
+    asked = msgspec.structs.replace(sample.experiment(), start_every=every)
+    for state, fact in (("interrupted", "no round was completed"), ("running", "no round is complete yet")):
+        empty = msgspec.structs.replace(sample.result(), rounds=0, state=state)
+        view = build_view(empty, asked, Material(blocks=sample.blocks()[:1]))
+        assert view.facts[-1] == fact
+        assert "start per arm" not in " ".join(view.facts)
+        assert "round" in (view.state_text or "")
+        assert "0 rounds" not in (view.state_text or "")
+
+
+def thinking(value: float, base: float = 0.212, **fields: object) -> Result:
+    """The sample with a first visible output of fixed in the short cell."""
+    row = sample.row("fixed", "short", "ttfo_s", base, (1.39, 1.35, 1.43), "slower")
+    row = msgspec.structs.replace(row, value=Interval(point=value), **fields)
+    return msgspec.structs.replace(sample.result(), comparisons=(*sample.comparisons(), row))
+
+
+@pytest.mark.parametrize(("base", "value", "shown"), [(0.212, 0.295, True), (0.25, 0.168, True), (0.213, 0.169, False)])
+def test_a_first_output_that_is_not_the_first_token_is_shown(base: float, value: float, shown: bool) -> None:
+    view = build_view(thinking(value, base), sample.experiment())
+    (row,) = [row for row in view.cells[0].rows if row.metric == "ttfo_s"]
+    assert row.primary is shown
+    for text in (render_terminal(view, color=False), render_markdown(view)):
+        assert ("TTFO" in text) is shown
+    assert "TTFO" in render_html(view)
+
+
+def test_what_the_pairs_could_show_is_told_gate_by_gate() -> None:
+    rows = tuple(
+        msgspec.structs.replace(c, minimum_detectable={"short": 0.012, "long": 0.03}[c.workload or ""])
+        for c in sample.comparisons()
+    )
+    start = msgspec.structs.replace(sample.resources()[2], gate=True, minimum_detectable=0.54)
+    result = msgspec.structs.replace(sample.result(), comparisons=rows, resources=(start, sample.resources()[0]))
+    told = dict(build_view(result, sample.experiment()).method)["Sensitivity"]
+    assert told == (
+        "The smallest change that these pairs could show: TTFT 1.2 to 3.0 %, TPOT 1.2 to 3.0 %, Start-up 54 %."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cannot connect to http://127.0.0.1:8000: connection refused", "http://redacted: connection refused"),
+        ("cannot connect to http://[::1]:8000/v1: refused", "http://redacted/v1: refused"),
+        ("(see https://a.example), https://b.example; done", "(see https://redacted), https://redacted; done"),
+        ("https://a.example/x?key=secret: refused", "https://redacted/x: refused"),
+        ("https://u:secret@a.example.", "https://redacted."),
+        ("no socket at unix:/run/me/s.sock: no such file", "unix://redacted: no such file"),
+    ],
+)
+def test_redact_keeps_the_sentence_around_an_address(text: str, shown: str) -> None:
+    found = Cleaner(redact=True)(text)
+    assert shown in found
+    assert "secret" not in found
+    assert "example" not in found
 
 
 def test_throughput_is_primary_only_where_it_is_not_e2e_said_twice() -> None:

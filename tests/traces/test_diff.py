@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def test_a_slow_data_loader_is_named() -> None:
     top = found.rows[0]
     assert (top.kind, top.name) == ("idle", "host: data loading")
     assert top.ms == pytest.approx(found.gap_ms, rel=0.01)
-    assert found.cause.startswith("the host: −2.04 ms")
+    assert "the host: −2.04 ms" in found.cause
     assert "data loading (enumerate(DataLoader)#next)" in found.cause
     assert top.base.events == 3
     assert top.base.longest_ms == pytest.approx(0.708)
@@ -129,7 +130,7 @@ def test_kernels_of_several_streams_share_the_time_they_run_at_once() -> None:
 def test_time_that_no_one_can_explain_is_the_residual() -> None:
     base = gpu_timeline([(0, 100, "gemm", 0), (100, 200, "gemm", 1)])
     odd = gpu_timeline([(0, 100, "gemm", 0), (180, 280, "gemm", None), (280, 300, "zzz", 1)])
-    found = diff(base, odd)
+    found = diff(base, odd, tokens=(1, 1))
     assert found.gap_ms == pytest.approx(0.100)
     assert found.residual_ms == pytest.approx(0.100)
     assert {row.label for row in found.residual} == {"idle · unknown", "busy · unclassified"}
@@ -164,6 +165,49 @@ def test_without_steps_the_reason_is_said_and_different_work_is_noticed() -> Non
     assert not found.aligned
     assert "neither trace marks steps" in found.alignment
     assert any("1 GPU events against 9" in note for note in found.notes)
+    told_apart(found)
+
+
+def told_apart(found: TraceDiff) -> None:
+    """Both breakdowns and why they cannot be compared: no cause, no share, nothing slower or faster."""
+    assert found.cause == "none can be named: the windows are not aligned, and may hold different work"
+    assert all(row["share"] is None for row in as_json(found)["rows"])
+    text = render_trace_diff(found, color=False, full=True)
+    assert "ms   whole windows, not aligned: no comparison" in text.splitlines()[1]
+    page = render_trace_diff_html(found)
+    assert "The two windows cannot be compared" in page
+    for shown in (text, page):
+        assert "neither trace marks steps" in shown or "does not mark steps" in shown
+        assert not re.search(r"slower|faster|of gap\b|>of the gap|\d %", shown)
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="the real profiles are not here")
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("kineto/cpu_only.json.gz", "ort/mlp_fp32.json"),
+        ("nsys/schema_3_25_h100_before.sqlite", "kineto/a100_ddp_nccl.json.gz"),
+    ],
+)
+def test_windows_of_other_work_name_no_cause(one: str, two: str) -> None:
+    told_apart(diff(read(REAL / one), read(REAL / two)))
+
+
+def test_a_gap_within_the_noise_is_not_called_slower() -> None:
+    found = diff(busy_loop(700), busy_loop(20))
+    assert found.noisy
+    assert found.cause.startswith("the gap of −2.04 ms is within the noise (4 and 4 steps of one trace each); its larg")
+    text = render_trace_diff(found, color=False).splitlines()
+    assert text[1].endswith("−2.04 ms, within the noise")
+    assert '<h1 class="long">The difference of 2.04 ms is within the noise</h1>' in render_trace_diff_html(found)
+
+
+def test_a_gap_beyond_the_noise_is() -> None:
+    sides = [[gpu_timeline([(0, end + k, "gemm", 0)], steps=[(0, end + k)]) for k in range(3)] for end in (100, 300)]
+    found = diff(*sides)
+    assert not found.noisy
+    assert "+0.20 ms slower" in render_trace_diff(found, color=False)
+    assert "The candidate is 0.20 ms slower" in render_trace_diff_html(found)
 
 
 def test_traces_that_answer_different_questions_are_refused() -> None:
@@ -306,7 +350,8 @@ def test_the_data_loader_of_resnet50() -> None:
 def test_the_unfused_dequantisation_of_the_int8_model() -> None:
     found = diff(*(read(REAL / f"ort/mlp_{name}.json") for name in ("fp32", "int8_unfused_dq")))
     assert found.gap_ms == pytest.approx(13.951, abs=1e-3)
-    assert found.cause.startswith("dequantise (DequantizeLinear): +11.2 ms")
+    assert found.cause.startswith("the gap of +14.0 ms is within the noise (20 and 20 steps of one trace each)")
+    assert "its largest part is dequantise (DequantizeLinear): +11.2 ms" in found.cause
     assert "none of it in base" in found.cause
     assert found.rows[0].candidate.events == 80
     check_sums(found)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..metrics import METRICS
 from ..model import Caution, Cell, Edge, Experiment, Interval, Workload
 from ..stats import anytime, outcome, paired
+from .edge_peak import Climb, climb
 from .extract import Requests
 from .inference import looked_at, one_look, watched
 from .pairs import Grid, Series
@@ -48,9 +49,9 @@ def find_edges(experiment: Experiment, grid: Grid, cautions: Sequence[tuple[Caut
         if workload.load.search is None or not workload.load.levels:
             continue
         for candidate in experiment.candidates:
-            rounds = _rounds(experiment, grid, workload, candidate.name)
+            rounds, climbs = _rounds(experiment, grid, workload, candidate.name)
             if rounds:
-                found.append(_edge(experiment, workload, candidate.name, rounds, grid.strata))
+                found.append(_edge(experiment, workload, candidate.name, (rounds, climbs), grid.strata))
                 touching = [
                     caution
                     for caution, target in cautions
@@ -69,41 +70,29 @@ def _metric(workload: Workload) -> str:
     return "goodput_rps" if finding else "request_throughput_rps"
 
 
-def _rounds(experiment: Experiment, grid: Grid, workload: Workload, candidate: str) -> list[_Round]:
-    """Rounds in which both arms were measured at every level."""
+def _rounds(
+    experiment: Experiment, grid: Grid, workload: Workload, candidate: str
+) -> tuple[list[_Round], dict[str, Climb]]:
+    """Rounds in which both arms were measured at every level; of a sweep, by arm, what the highest level adds."""
     cells = _cells(workload)
     levels = [cell.level for cell in cells]
-    arms = [
-        [{r.block.round: r for r in grid.arm(name, cell.key)} for cell in cells]
-        for name in (experiment.base.name, candidate)
-    ]
-    found, rising = [], [True, True]
+    names = (experiment.base.name, candidate)
+    arms = [[{r.block.round: r for r in grid.arm(name, cell.key)} for cell in cells] for name in names]
+    found, climbs = [], dict[str, Climb]()
     numbers = sorted(set.intersection(*(set(level) for arm in arms for level in arm)))
     if workload.load.search is not None and workload.load.search.kind == "sweep":
-        rising = [
-            _rises([[level[n].per_block["request_throughput_rps"] for level in arm] for n in numbers]) for arm in arms
-        ]
+        for name, arm in zip(names, arms, strict=True):
+            if (last := climb(experiment, cells, [[level[n] for level in arm] for n in numbers])) is not None:
+                climbs[name] = last
     for number in numbers:
         base, other = ([level[number] for level in arm] for arm in arms)
-        held = [_held(workload, levels, blocks, up) for blocks, up in zip((base, other), rising, strict=True)]
+        held = [
+            _held(workload, levels, blocks, name not in climbs or climbs[name].rising)
+            for name, blocks in zip(names, (base, other), strict=True)
+        ]
         if all(math.isfinite(one.level) and one.level > 0 for one in held):
             found.append(_Round(number, base[0].block.group, held[0], held[1]))
-    return found
-
-
-#: As the search counts a step: one that adds less throughput than this has added nothing.
-RISE = 0.05
-
-
-def _rises(rates: Sequence[Sequence[float]]) -> bool:
-    """Whether throughput still rises at the highest level, over all rounds (a single one scatters): the peak then lies
-    beyond the levels. rates: by round and rising level [requests/s]."""
-    steps = [
-        math.log(row[-1] / max(row[:-1]))
-        for row in rates
-        if len(row) > 1 and all(math.isfinite(rate) and rate > 0 for rate in row)
-    ]
-    return not steps or sum(steps) / len(steps) > math.log1p(RISE)
+    return found, climbs
 
 
 def _cells(workload: Workload) -> list[Cell]:
@@ -164,10 +153,10 @@ def _edge(
     experiment: Experiment,
     workload: Workload,
     candidate: str,
-    rounds: Sequence[_Round],
+    measured: tuple[Sequence[_Round], Mapping[str, Climb]],
     strata: Mapping[int, int] | None,
 ) -> Edge:
-    search, cells = workload.load.search, _cells(workload)
+    (rounds, climbs), search, cells = measured, workload.load.search, _cells(workload)
     finding = search is not None and search.kind == "find"
     target = Target(candidate, cells[0], METRICS[_metric(workload)], "total", False)
     series, used = _series(experiment, rounds, strata)
@@ -199,7 +188,7 @@ def _edge(
         ratio=ratio_of(interval, experiment.confidence),
         outcome=word,
         rounds=len(used),
-        reason=_reason(experiment, candidate, used, word, "" if finding else f"{cells[-1].level:g}"),
+        reason=_reason(experiment, workload, candidate, used, word, climbs),
         method=_METHODS["find" if finding else "sweep"],
     )
 
@@ -259,13 +248,22 @@ def _level(experiment: Experiment, values: Floats, held: Sequence[Held]) -> Inte
     return Interval(point=None if found.point is None else math.exp(found.point), low=low, high=high)
 
 
-def _reason(experiment: Experiment, candidate: str, used: Sequence[_Round], word: str, highest: str) -> str | None:
-    """highest: of a sweep, the highest level."""
+def _reason(
+    experiment: Experiment,
+    workload: Workload,
+    candidate: str,
+    used: Sequence[_Round],
+    word: str,
+    climbs: Mapping[str, Climb],
+) -> str | None:
     told = []
+    high = workload.load.search.high if workload.load.search is not None else math.inf
     for name, arm in ((experiment.base.name, [r.base for r in used]), (candidate, [r.other for r in used])):
         above, below = (sum(one.beyond == side for one in arm) for side in ("above", "below"))
-        if above and highest:
-            told.append(f"{name} is still rising at {highest}, the highest level: raise `high`")
+        if above and name in climbs:
+            told.append(climbs[name].sentence(name, high))
+        elif above and workload.load.search is not None and workload.load.search.kind == "sweep":
+            told.append(f"{name} was measured at one level only")
         elif above:
             told.append(f"{name} held even the highest level in {above} of {len(used)} rounds")
         if below:

@@ -106,8 +106,7 @@ def extract(data: BlockData, *, slo: Mapping[str, float] | None = None, price: P
             "token_throughput_tps": rate(known),
             "goodput_rps": rate(_meets(values, slo)) if slo else np.nan,
             "task_time_s": _task_time(columns, values["e2e_latency_s"]),
-            "cost_per_request": _cost(columns, ok, tokens, price)
-            + _machine_cost(rate(answered), price),
+            "cost_per_request": _cost(columns, ok, tokens, price) + _machine_cost(rate(answered), price),
             "energy_per_token_j": _per_token(data.block.energy_j, window, rate(known)),
         },
     )

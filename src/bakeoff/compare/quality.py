@@ -104,7 +104,7 @@ class _Case:
         difference = _in_points(found.interval(alpha))
         if outcome in ("equivalent", "not worse") and difference.high is not None and difference.high < 0:
             reason = "; ".join(text for text in ("detectably lower, by less than the margin", reason) if text)
-        floor = _floor(self.base, task, alpha)
+        own = _own_flips(self.base, task)
         return QualityScore(
             candidate=self.candidate,
             task=task,
@@ -120,7 +120,8 @@ class _Case:
             needed=found.needed(margin),
             minimum_detectable=None if (least := found.detectable(alpha)) is None else least * 100,
             flips=(lost, won),
-            flip_floor=floor,
+            flip_floor=wilson(float(own[0]), own[1], alpha) if own else None,
+            flip_counts=own,
             p_value=found.p_value(),
             method=found.method,
             reason=reason or _why(outcome, found, margin),
@@ -233,15 +234,13 @@ def _first_reason(answers: Sequence[Answer], remedies: dict[str, str]) -> str:
     return "; ".join([first, *(remedies[kind] for kind in kinds if kind in remedies)])
 
 
-def _floor(base: Sequence[Answer], task: str | None, alpha: float) -> Interval | None:
-    """Share of items that the base flips against itself; None where it was never asked twice."""
-    from ..stats.paired_scores import wilson
-
+def _own_flips(base: Sequence[Answer], task: str | None) -> tuple[int, int] | None:
+    """(items that the base flips against itself, items that it was asked twice); None where there are none."""
     first = {(a.task, a.item): a.score for a in base if a.purpose == "score" and a.repeat == 0}
     second = {(a.task, a.item): a.score for a in base if a.purpose == "again"}
     keys = [k for k in first.keys() & second.keys() if task in (None, k[0])]
     both = [(first[k], second[k]) for k in keys if first[k] is not None and second[k] is not None]
-    return wilson(float(sum(a != b for a, b in both)), len(both), alpha) if both else None
+    return (sum(a != b for a, b in both), len(both)) if both else None
 
 
 def _flips(candidate: str, pairs: Sequence[ItemPair]) -> list[Flip]:

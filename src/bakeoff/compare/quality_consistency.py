@@ -101,6 +101,7 @@ def _excess(
             outcome=_word(beyond, "lower"),
             items=len(between),
             flip_floor=floor,
+            flip_counts=(sum(own), len(own)),
             method=f"{method}, {len(own)} items; Newcombe's interval",
         )
     ]

@@ -139,7 +139,7 @@ def turning_point(experiment: Experiment, row: BreakEven, fixed: Floats, saved: 
 
 def _open(dearer: int, saving: int, n: int) -> str:
     what = [*(["the start"] if dearer == 0 else []), *(["a request"] if saving == 0 else [])]
-    return f"{n} pairs do not tell which arm is ahead in {' and in '.join(what)}"
+    return f"{n} {'pair does' if n == 1 else 'pairs do'} not tell which arm is ahead in {' and in '.join(what)}"
 
 
 def _sign(experiment: Experiment, values: Floats, alpha: float) -> int:

@@ -75,7 +75,7 @@ def _task_time(experiment: Experiment, case: _Case, **place: Any) -> TaskTime:
     seconds = _totals(tasks, np.ones(tasks.count), "time_s", experiment, case)
     assert seconds is not None  # noqa: S101 - times are what makes it a task
     by_round = _by_replicate(seconds, replicates, alpha)
-    reasons = _reasons(tasks, len(replicates))
+    reasons = _reasons(tasks, (experiment.base.name, case.candidate), len(replicates))
     method = "log ratio of mean times by round; " + ("one look, Student's t" if case.one_look else "anytime-valid")
     if len(replicates) < _FEWEST and tasks.count >= _MANY:
         # One round: the questions themselves are all that scatters.
@@ -114,15 +114,31 @@ def _task_time(experiment: Experiment, case: _Case, **place: Any) -> TaskTime:
 _MANY = 8
 
 
-def _reasons(tasks: Tasks, rounds: int) -> list[str]:
+def _reasons(tasks: Tasks, names: tuple[str, str], rounds: int) -> list[str]:
     told = []
-    if tasks.left_out:
-        told.append(f"{tasks.left_out} tasks that one arm did not finish are left out of both")
+    if sum(tasks.unfinished):
+        told.append(_left_out(tasks.unfinished, names))
     if tasks.unread:
-        told.append(f"{tasks.unread} tasks without a readable answer in both arms count with their time, as unsolved")
+        one = tasks.unread == 1
+        told.append(
+            f"{tasks.unread} {'task' if one else 'tasks'} without a readable answer of both arms "
+            f"{'counts with its' if one else 'count with their'} time, unread answers as unsolved"
+        )
     if rounds < _FEWEST:
         told.append("one round: what starts differ by is not in the interval")
     return told
+
+
+def _left_out(unfinished: tuple[int, int, int], names: tuple[str, str]) -> str:
+    """``10 tasks are left out of both: 3 that flash did not finish, 7 that neither arm finished``."""
+    who = [f"{names[0]} did not finish", f"{names[1]} did not finish", "neither arm finished"]
+    told = [(count, text) for count, text in zip(unfinished, who, strict=True) if count]
+    count = sum(unfinished)
+    head = f"{count} {'task' if count == 1 else 'tasks'}"
+    are = f"{'is' if count == 1 else 'are'} left out of both"
+    if len(told) == 1:
+        return f"{head} that {told[0][1]} {are}"
+    return f"{head} {are}: {', '.join(f'{n} that {text}' for n, text in told)}"
 
 
 def _outcome(interval: Interval, margin: float, equivalence: Interval | None) -> str:

@@ -78,7 +78,8 @@ def solved_sentence(row: TaskTime) -> str | None:
     base, value = row.per_solved["time_s"]
     ratio = row.solved_ratios.get("time_s", Interval(point=None))
     if ratio.point is None:
-        return f"{place_of(row)}: nothing was solved by one of the two"
+        nobody = [name for name, arm in (("the base", base), (row.candidate, value)) if arm.point is None]
+        return f"{place_of(row)}: nothing was solved by {nobody[0] if len(nobody) == 1 else 'either of the two'}"
     times = f"{seconds(base.point)} → {seconds(value.point)}"
     return f"a solved task takes {ratio_text(ratio)}, {times}, {row.solved_outcome}"
 

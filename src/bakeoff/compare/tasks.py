@@ -5,7 +5,8 @@ A task that only one arm finished is left out of both: what is compared is the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +34,11 @@ class Tasks:
     cluster: Ints  # tasks that resemble each other
     base: Mapping[str, Floats]
     other: Mapping[str, Floats]
-    left_out: int = 0  # tasks that one of the two did not finish
+    unfinished: tuple[int, int, int] = (
+        0,
+        0,
+        0,
+    )  # tasks left out: that base alone, the other alone, both did not finish
     unread: int = 0  # tasks without a score, which count as unsolved
 
     @property
@@ -68,7 +73,8 @@ def question_tasks(
     arms = _answers(task, base), _answers(task, other)
     occupied = _occupied(base), _occupied(other)
     both = [key for key in arms[0] if key in arms[1]]
-    kept = [key for key in both if _timed(arms[0][key]) and _timed(arms[1][key])]
+    done = {key: (_timed(arms[0][key]), _timed(arms[1][key])) for key in both}
+    kept = [key for key in both if all(done[key])]
     if not kept:
         return None
     groups: dict[tuple[str, str], int] = {}
@@ -86,9 +92,15 @@ def question_tasks(
         cluster=np.array(clusters, dtype=np.int64),
         base=_columns([row[0] for row in rows]),
         other=_columns([row[1] for row in rows]),
-        left_out=len(both) - len(kept),
+        unfinished=_unfinished(done.values()),
         unread=unread,
     )
+
+
+def _unfinished(done: Iterable[tuple[bool, bool]]) -> tuple[int, int, int]:
+    """How many tasks base alone, the other arm alone, both did not finish. done: by task, whether each arm did."""
+    found = Counter(done)
+    return found[False, True], found[True, False], found[False, False]
 
 
 def _answers(task: str | None, answers: Sequence[Answer]) -> dict[tuple[str, str, int], Answer]:
@@ -131,7 +143,7 @@ def request_tasks(pairs: Sequence[Pair], start_every: int) -> Tasks | None:
     replicates: list[int] = []
     base: list[dict[str, float]] = []
     other: list[dict[str, float]] = []
-    left_out = 0
+    done: list[tuple[bool, bool]] = []
     queues = [(_queue_s(pair.base), _queue_s(pair.other)) for pair in pairs]
     told = all(wait is not None for pair in queues for wait in pair)
     for pair, queue in zip(pairs, queues, strict=True):
@@ -139,7 +151,9 @@ def request_tasks(pairs: Sequence[Pair], start_every: int) -> Tasks | None:
         waits = queue if told else (0.0, 0.0)
         arms = _request_rows(pair.base, waits[0] or 0.0), _request_rows(pair.other, waits[1] or 0.0)
         kept = [key for key in arms[0] if arms[0][key] is not None and arms[1].get(key) is not None]
-        left_out += len(arms[0].keys() | arms[1].keys()) - len(kept)
+        done += [
+            (arms[0].get(key) is not None, arms[1].get(key) is not None) for key in arms[0].keys() | arms[1].keys()
+        ]
         for key in kept:
             replicates.append(pair.group if start_every >= 2 else pair.round)
             base.append(arms[0][key] or {})
@@ -151,7 +165,7 @@ def request_tasks(pairs: Sequence[Pair], start_every: int) -> Tasks | None:
         cluster=np.arange(len(base), dtype=np.int64),
         base=_columns(base),
         other=_columns(other),
-        left_out=left_out,
+        unfinished=_unfinished(done),
     )
 
 

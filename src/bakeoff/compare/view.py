@@ -10,6 +10,7 @@ from ..metrics import METRICS
 from ..model import BlockData, Environment, Experiment, Result, Sample, Start, Variant
 from .view_crossings import crossing_views
 from .view_edges import edge_views
+from .view_first_output import first_outputs
 from .view_method import method_items
 from .view_outputs import output_sets
 from .view_price import price_view
@@ -106,9 +107,11 @@ def _cells(result: Result, experiment: Experiment, blocks: Sequence[BlockData], 
     keys = dict.fromkeys([*titles, *(key for c in result.comparisons if (key := cell_key(c)))])
     grid = _grid(experiment, blocks)
     measured = {b.block.cell for b in blocks}
+    thinking = [found.output for found in first_outputs(result.comparisons)]
     cells = []
     for key in keys:
-        rows = _in_order([row_of(c, clean) for c in result.comparisons if cell_key(c) == key])
+        mine = [c for c in result.comparisons if cell_key(c) == key]
+        rows = _in_order([row_of(c, clean, primary=True if c in thinking else None) for c in mine])
         if rows or key in measured:
             charts = _charts(grid, key, rows, result, clean) if grid else {}
             cells.append(CellView(key=clean(key, 80), title=titles.get(key) or clean(key, 80), rows=rows, **charts))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from ..model import Crossing, Experiment, Ratio, Result
+from ..units import rounded
 from .view_redact import Cleaner
 from .view_text import load_words, metric_label
 from .view_types import CrossingView
@@ -54,14 +57,18 @@ def _text(crossing: Crossing, candidate: str, base: str) -> str:
     if crossing.status == "unresolved" or crossing.at.point is None:
         return f"between {span} these pairs do not tell whether it crosses"
     low, high = crossing.at.low, crossing.at.high
-    bounds = f" [{low:,.3g}, {high:,.3g}]" if low is not None and high is not None else ""
+    bounds = (
+        f" [{rounded(low, 3, math.floor)}, {rounded(high, 3, math.ceil)}]"
+        if low is not None and high is not None
+        else ""
+    )
     below, above = (candidate, base) if crossing.better_below else (base, candidate)
     sides = f"{below} is ahead below, {above} above"
     if crossing.gap:
         a, b = crossing.gap
-        where = f"between {a:,.6g} and {b:,.6g} {unit}, on a straight line at {crossing.at.point:,.3g}{bounds}"
+        where = f"between {a:,.6g} and {b:,.6g} {unit}, on a straight line at {rounded(crossing.at.point, 3)}{bounds}"
         return f"crosses {where}: {sides}"
-    return f"crosses at {crossing.at.point:,.3g}{bounds} {unit}: {sides}"
+    return f"crosses at {rounded(crossing.at.point, 3)}{bounds} {unit}: {sides}"
 
 
 def _points(result: Result, experiment: Experiment, crossing: Crossing) -> tuple[tuple[float, Ratio], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..metrics import METRICS
 from ..model import Edge, Experiment, Interval, Ratio, Result
-from ..units import change, seconds
+from ..units import change, rounded, seconds
 from .view_redact import Cleaner
 from .view_text import tone_and_sign
 from .view_types import EdgeView
@@ -35,9 +35,9 @@ def _rate(value: Interval) -> str:
     if value.point is None:
         return "–"
     if value.low is None and value.high is None:
-        return f"{value.point:,.3g}"
-    low, high = ("…" if bound is None else f"{bound:,.3g}" for bound in (value.low, value.high))
-    return f"{value.point:,.3g} [{low}, {high}]"
+        return rounded(value.point, 3)
+    low, high = ("…" if bound is None else rounded(bound, 3) for bound in (value.low, value.high))
+    return f"{rounded(value.point, 3)} [{low}, {high}]"
 
 
 def _bounds(ratio: Ratio) -> str:

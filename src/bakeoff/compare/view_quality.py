@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..model import Flip, Interval, QualityScore, Result
-from ..units import points
+from ..units import point_count, points
 from .view_redact import Cleaner
 from .view_types import Tone
 
@@ -149,7 +149,7 @@ def _details(row: QualityScore) -> list[str]:
     if row.flips is not None and row.items:
         told.append(f"{row.flips[0]} right → wrong, {row.flips[1]} wrong → right")
         if row.flip_floor is not None and row.flip_floor.point is not None:
-            told.append(f"the base flips {row.flip_floor.point * 100:.1f} % of items against itself")
+            told.append(_own_flips(row.flip_floor, row.flip_counts))
     for arm in ("base", "candidate"):
         kinds = [
             f"{n} {key.split('.')[1]}" for key, n in row.counts.items() if key.startswith(arm) and "asked" not in key
@@ -161,8 +161,17 @@ def _details(row: QualityScore) -> list[str]:
     if row.measure == "accuracy" and row.minimum_detectable is not None:
         told.append(f"shows differences from {row.minimum_detectable:.1f} points on")
         if row.needed is not None and row.needed > row.items and row.outcome not in ("better", "worse", "equivalent"):
-            told.append(f"a margin of {row.margin:g} needs about {row.needed:,} items")
+            told.append(
+                f"a margin of {point_count(row.margin or 0.0)} needs about {row.needed:,} items that flip like these"
+            )
     return told
+
+
+def _own_flips(floor: Interval, counts: tuple[int, int] | None) -> str:
+    """``the base flips 0 of 3 items against itself (56 % at most)``."""
+    share = f"{(floor.point or 0.0) * 100:.1f} % of" if counts is None else f"{counts[0]:,} of {counts[1]:,}"
+    most = "" if floor.high is None else f" ({floor.high * 100:.0f} % at most)"
+    return f"the base flips {share} items against itself{most}"
 
 
 def flip_views(flips: Sequence[Flip], clean: Cleaner) -> tuple[FlipView, ...]:

@@ -13,10 +13,12 @@ from ..model import Experiment, Result
 REDACTED = "redacted"
 # Control characters could move a terminal's cursor; bidirectional overrides could make a name read as another one.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-_URL = re.compile(r"\b([a-z][a-z0-9+.\-]*://)[^\s/?#\"'<>]+", re.IGNORECASE)
+# What ends a sentence or a clause after an address is no part of it.
+_END = r"(?=[:;,.)]*(?:[\s\"'<>]|$))"
+_URL = re.compile(rf"\b([a-z][a-z0-9+.\-]*://)[^\s/?#\"'<>]+?(?:(?=[/?#])|{_END})", re.IGNORECASE)
 # A socket's path stands in the place of the host: its folders name users and services.
-_SOCKET = re.compile(r"\bunix:/[^\s\"'<>]*", re.IGNORECASE)
-_QUERY = re.compile(r"(://redacted[^\s?#\"'<>]*)[?#][^\s\"'<>]*")
+_SOCKET = re.compile(rf"\bunix:/[^\s\"'<>]*?{_END}", re.IGNORECASE)
+_QUERY = re.compile(rf"(://redacted[^\s?#\"'<>]*)[?#][^\s\"'<>]*?{_END}")
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?(?![\w.]*\.\d)")
 _ABSOLUTE = re.compile(r"(?<![\w/.:])(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[^\s/\\'\"<>:,;|=]+[/\\])+(?=[^\s/\\'\"<>:,;|=])")
 _ROOTED = re.compile(r"(?<![\w/.:])~?/(?=[\w.\-])")

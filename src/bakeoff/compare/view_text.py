@@ -75,8 +75,8 @@ def cell_key(comparison: Comparison) -> str | None:
     return comparison.workload
 
 
-def row_of(comparison: Comparison, clean: Cleaner) -> Row:
-    """A comparison as reports show it."""
+def row_of(comparison: Comparison, clean: Cleaner, *, primary: bool | None = None) -> Row:
+    """A comparison as reports show it. primary: whether it belongs to the short form; None: as its metric does."""
     tone, sign = tone_and_sign(comparison.outcome)
     word: str = comparison.outcome
     if comparison.outcome == "equivalent" and comparison.detectable:
@@ -96,7 +96,7 @@ def row_of(comparison: Comparison, clean: Cleaner) -> Row:
         sign=sign,
         word=word,
         gate=comparison.gate,
-        primary=_primary(comparison),
+        primary=_primary(comparison) if primary is None else primary,
         margin=comparison.margin,
         pairs=comparison.pairs,
         note=_note(comparison, clean),
@@ -137,7 +137,8 @@ def _note(comparison: Comparison, clean: Cleaner) -> str | None:
             parts.append(f"proven: not {_words(comparison)[1]} by more than the margin")
         if comparison.minimum_detectable is not None:
             smallest = change(1 + comparison.minimum_detectable).lstrip("+")
-            parts.append(f"{comparison.pairs} pairs show changes from {smallest} on")
+            verb = "shows" if comparison.pairs == 1 else "show"
+            parts.append(f"{_counted(comparison.pairs, 'pair')} {verb} changes from {smallest} on")
         if comparison.pairs_needed:
             parts.append(more_pairs(comparison.pairs_needed, comparison.seconds_needed))
     if contradicts(comparison):
@@ -172,6 +173,10 @@ def _plural(count: int, noun: str) -> str:
     return noun if count == 1 else f"{noun}s"
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {_plural(count, noun)}"
+
+
 def title_facts(
     result: Result,
     experiment: Experiment,
@@ -187,7 +192,10 @@ def title_facts(
     engines = {arm.engine for arm in arms}
     if len(engines) == 1:
         facts.append(_ENGINES.get(arms[0].engine, arms[0].engine))
-    rounds = f"{result.rounds} {_plural(result.rounds, 'round')}"
+    if not result.rounds:
+        facts.append("no round is complete yet" if result.state == "running" else "no round was completed")
+        return tuple(facts)
+    rounds = _counted(result.rounds, "round")
     facts.append(f"{rounds}, interleaved" if result.rounds > 1 else rounds)
     facts.append(_starts_fact(experiment, starts, blocks))
     return tuple(facts)
@@ -198,11 +206,13 @@ _ENGINES = {"llamacpp": "llama.cpp", "openai": "running servers"}
 
 def _starts_fact(experiment: Experiment, starts: Sequence[Start], blocks: Sequence[BlockData]) -> str:
     if not blocks:
-        return "one start per arm: holds for these starts only" if experiment.start_every == 0 else _planned(experiment)
+        return _planned(experiment)
     return replication(experiment, (b.block for b in blocks), starts).fact or _planned(experiment)
 
 
 def _planned(experiment: Experiment) -> str:
+    if experiment.start_every == 0:
+        return "servers kept from round to round: holds for these starts only"
     if experiment.start_every == 1:
         return "fresh starts"
     return f"fresh starts every {experiment.start_every} rounds"
@@ -239,7 +249,13 @@ _SENTENCE = 1500  # characters: a decision is never cut in its middle; names and
 
 def state_text(result: Result) -> str | None:
     """One line where a run is not complete."""
-    rounds = f"{result.rounds} {_plural(result.rounds, 'round')}"
+    if not result.rounds:
+        return {
+            "interrupted": "Interrupted before a round was complete.",
+            "failed": "Failed before a round was complete.",
+            "running": "Still running: no round is complete yet.",
+        }.get(result.state)
+    rounds = _counted(result.rounds, "round")
     return {
         "interrupted": f"Interrupted: what follows rests on {rounds}.",
         "failed": f"Failed: what follows rests on {rounds}.",

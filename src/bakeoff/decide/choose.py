@@ -5,7 +5,8 @@
 2. A candidate that is nowhere slower and somewhere faster is shipped; of several, the one with the shortest task.
 3. Otherwise, a candidate that wins some cells is shipped for those, the base for the rest; where the gates of one cell
    disagree, its E2E decides.
-4. Where all is decided and no candidate wins, the base stays. Where something is missing or invalid, nobody is named.
+4. Where an arm thinks before it shows anything, a later first output is a condition of what TTFT decides.
+5. Where all is decided and no candidate wins, the base stays. Where something is missing or invalid, nobody is named.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from ..metrics import METRICS
 from ..model import Caution, Comparison, Crossing, Decision, Experiment, QualityNote, QualityScore, TaskTime
 from ..units import change
+from .first_output import output_conditions, output_reasons
 from .quality import quality_conditions, quality_reasons, refusals
 from .split import crossing_sentences, split_condition
 from .standing import CellStanding, Standing, standing_of
@@ -41,8 +45,9 @@ class _Case:
         return in_cell(self.experiment, name, cell)
 
     def provisos(self, candidate: str) -> tuple[str, ...]:
-        """Conditions that hold whatever the figures say."""
+        """Conditions beside those that say for which traffic."""
         return (
+            *output_conditions(self.experiment, candidate, self.comparisons),
             *quality_conditions(candidate, self.quality, self.scores),
             *_start_conditions(self.cautions, self.experiment.base.name, candidate),
         )
@@ -75,7 +80,19 @@ def decide(
         scores=scores,
         tasks=tasks,
     )
-    standings = [s for s in everyone if s.refused is None]
+    advice = _advice(case, [s for s in everyone if s.refused is None])
+    conditional = output_conditions(experiment, advice.ship, comparisons) if advice.ship else ()
+    told = [
+        reason
+        for c in experiment.candidates
+        if c.name != advice.ship or not conditional  # the condition has the figures already
+        for reason in output_reasons(experiment, c.name, comparisons)
+    ]
+    return msgspec.structs.replace(advice, reasons=(*advice.reasons, *told))
+
+
+def _advice(case: _Case, standings: Sequence[Standing]) -> Decision:
+    experiment, cautions, refused = case.experiment, case.cautions, case.refused
     if standings and not any(s.cells for s in standings):
         return Decision(ship=None, reasons=(*refused, "nothing was measured that decides"))
     good = sorted((s for s in standings if s.acceptable), key=lambda s: s.task_ratio)
@@ -86,7 +103,7 @@ def decide(
     unknown = [
         s
         for s in standings
-        if (s.has("open") or s.has("invalid") or not s.cells) and split_condition(experiment, s, crossings) is None
+        if (s.has("open") or s.has("invalid") or not s.cells) and split_condition(experiment, s, case.crossings) is None
     ]
     if unknown:
         reasons = [reason for s in unknown for reason in _why_unknown(experiment, s)]

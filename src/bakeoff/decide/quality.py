@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..model import QualityNote, QualityScore
-from ..units import points
+from ..units import point_count, points
 
 #: Outcomes of an accuracy that raise no condition.
 _FINE = frozenset({"better", "probably better", "equivalent", "not worse"})
@@ -18,7 +18,7 @@ def refusals(notes: Sequence[QualityNote], scores: Sequence[QualityScore]) -> di
         if score.outcome == "worse" and score.candidate not in refused:
             refused[score.candidate] = (
                 f"never {score.candidate} for precision-sensitive use: {sentence(score)}, below the margin of "
-                f"{score.margin:g}"
+                f"{point_count(score.margin or 0.0)}"
             )
     return refused
 
@@ -64,7 +64,7 @@ def _condition(score: QualityScore) -> str:
         return f"if its quality suffices ({task}: {score.outcome}, {score.reason})"
     more = ""
     if score.needed is not None and score.needed > score.items:
-        more = f"; about {score.needed:,} items would decide within {score.margin:g} points"
+        more = f"; about {score.needed:,} items would decide within {point_count(score.margin or 0.0)}"
     elif score.reason:
         more = f"; {score.reason}"
     return f"if its quality suffices ({sentence(score)}: {score.outcome}{more})"

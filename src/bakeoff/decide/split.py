@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ..compare.crossings import Line, lines_of
 from ..metrics import METRICS
 from ..model import Crossing, Experiment, Interval
+from ..units import rounded, to_digits
 from .standing import CellStanding, Standing
 
 #: What lies on either side of a level, by axis: how traffic is named, and the unit of the level.
@@ -43,7 +44,7 @@ def split_condition(experiment: Experiment, standing: Standing, crossings: Seque
     if crossing is None:
         return None
     text, under, over = _WORDS[line.axis]
-    level = rounded(crossing.at.point or 0.0)
+    level = _point(crossing.at)
     own, others = (under, "above") if below else (over, "below")
     return f"{text.format(side=own, level=level)}, {experiment.base.name} {others} (crossing at {_place(crossing)})"
 
@@ -91,7 +92,7 @@ def crossing_sentences(experiment: Experiment, candidate: str, crossings: Sequen
     for c in crossings:
         if c.candidate == candidate and c.status == "crosses" and c.at.point is not None:
             text, under, over = _WORDS[c.axis]
-            side = text.format(side=under if c.better_below else over, level=rounded(c.at.point))
+            side = text.format(side=under if c.better_below else over, level=_point(c.at))
             ahead = f"{candidate} is ahead of {experiment.base.name} {side} ({_place(c)})"
             told.append(f"{METRICS[c.metric].label}: {ahead}")
     return tuple(told)
@@ -105,16 +106,24 @@ def _place(crossing: Crossing) -> str:
 
 
 def _span(at: Interval) -> str:
-    """``250–360``: with as many digits as it takes to tell the ends apart."""
-    low, high = at.low or 0.0, at.high or 0.0
-    ends = [(rounded(low, digits), rounded(high, digits)) for digits in (2, 3, 4)]
-    return "–".join(next((pair for pair in ends if pair[0] != pair[1]), ends[-1]))
+    """``250–360``: rounded outward, so that all of the interval lies in it; ``…`` for an end that is not known."""
+    digits = _digits(at)
+    low = "…" if at.low is None else rounded(at.low, digits, math.floor)
+    return f"{low}–{'…' if at.high is None else rounded(at.high, digits, math.ceil)}"
 
 
-def rounded(level: float, significant: int = 2) -> str:
-    """284.3 → ``280``; 2.47 → ``2.5``: a crossing is hardly ever known better."""
-    if level <= 0:
-        return "0"
-    digits = significant - 1 - math.floor(math.log10(level))
-    text = f"{round(level, digits):,.{max(0, digits)}f}"
-    return text.rstrip("0").rstrip(".") if digits > 0 else text
+def _point(at: Interval) -> str:
+    """The level itself, with the digits of its interval: it then lies inside."""
+    return rounded(at.point or 0.0, _digits(at))
+
+
+def _digits(at: Interval) -> int:
+    """As few digits as widen the interval to its double at most."""
+    if at.low is None or at.high is None:
+        return 2
+    low, high = at.low, at.high
+
+    def width(digits: int) -> float:
+        return to_digits(high, digits, math.ceil) - to_digits(low, digits, math.floor)
+
+    return next((digits for digits in (2, 3) if width(digits) <= 2 * (high - low)), 4)

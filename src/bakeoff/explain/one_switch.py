@@ -162,7 +162,8 @@ def _evidence(
     told = {"confirmed": "one switch flipped, re-measured in the same rounds", "refuted": "one switch flipped: not it"}
     yield (
         f"{metric.label} {change(ratio.point)}{bounds} from {flip.slower.name} to {flip.other.name} over "
-        f"{series.rounds} pairs, {told.get(status, 'one switch flipped: not decided yet')}"
+        f"{series.rounds} {'pair' if series.rounds == 1 else 'pairs'}, "
+        f"{told.get(status, 'one switch flipped: not decided yet')}"
     )
     if flip.other.name == flip.base:
         yield f"it is the only setting in which {flip.slower.name} and {flip.base} differ, so the whole gap is its own"

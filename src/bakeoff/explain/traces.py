@@ -62,6 +62,16 @@ def _finding(candidate: str, profile: Profile, told: TraceDiff | BakeoffError) -
             workload=profile.workload,
             load=profile.load,
         )
+    if not told.aligned:
+        return Finding(
+            candidate=candidate,
+            cause=CAUSE,
+            title="the profiles of the two cannot be compared",
+            status="cannot attribute",
+            evidence=(told.alignment,),
+            workload=profile.workload,
+            load=profile.load,
+        )
     return Finding(
         candidate=candidate,
         cause=CAUSE,

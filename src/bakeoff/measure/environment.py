@@ -8,6 +8,7 @@ import platform
 import sys
 from pathlib import Path
 
+from ..units import size
 from .gpu import Nvml
 from .machine import usable_cores
 
@@ -28,7 +29,7 @@ def machine_fingerprint(version: str) -> dict[str, str]:
         "cpu": _cpu_model(),
         "cores usable": str(usable_cores()),
         "cores logical": str(os.cpu_count() or "unknown"),
-        "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
+        "memory": size(psutil.virtual_memory().total),
         "python": sys.version.split()[0],
         "bakeoff": version,
     }

@@ -28,6 +28,7 @@ class QualityScore(msgspec.Struct, frozen=True, kw_only=True):
     minimum_detectable: float | None = None
     flips: tuple[int, int] | None = None  # right → wrong, wrong → right
     flip_floor: Interval | None = None  # share of items that the base flips against itself
+    flip_counts: tuple[int, int] | None = None  # those items, and all that the base was asked twice
     p_value: float | None = None  # of no difference, not corrected for the number of rows
     method: str = ""
     reason: str | None = None

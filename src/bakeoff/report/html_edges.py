@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..compare.view_types import View
 from .figures import edge_lines
-from .html_element import Markup, h
+from .html_element import Markup, h, prose
 from .html_verdict import section
 
 
@@ -17,5 +17,8 @@ def edges(view: View) -> Markup | None:
         "levels do not reach it."
     )
     return section(
-        "edges", "How much load each bears", lead, h("ul", None, [h("li", None, t) for t in edge_lines(view.edges)])
+        "edges",
+        "How much load each bears",
+        lead,
+        h("ul", None, [h("li", None, prose(t)) for t in edge_lines(view.edges)]),
     )

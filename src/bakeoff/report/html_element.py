@@ -10,6 +10,8 @@ from typing import TypeAlias
 _VOID = frozenset(("br", "hr", "meta", "img", "col", "input", "link"))
 # Characters that HTML forbids, and lone surrogates, which no encoding can write.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# Words of ours are short; a lone backtick of a server's answer must not turn the rest of its line into code.
+_CODE = re.compile(r"`([^`\n]{1,120})`")
 
 
 class Markup(str):
@@ -47,6 +49,12 @@ def join(children: Iterable[Child]) -> Markup:
         else:
             parts.append(join(child))
     return Markup("".join(parts))
+
+
+def prose(text: str) -> Markup:
+    """A sentence, escaped; what it has in backticks (a command, a setting) as code."""
+    pieces = _CODE.split(text)
+    return join(h("code", None, piece) if at % 2 else piece for at, piece in enumerate(pieces))
 
 
 def _escape(text: str, *, quote: bool) -> str:

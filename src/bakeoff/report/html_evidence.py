@@ -6,7 +6,7 @@ from ..compare.view_types import Output, OutputSet, View
 from ..units import seconds
 from .figures import summary_text
 from .html_charts import crossing_plot, distribution, pair_plot
-from .html_element import Markup, h
+from .html_element import Markup, h, prose
 from .html_svg import Draftsman
 from .html_timeline import timeline_chart
 from .html_verdict import legend, section, swatch
@@ -193,7 +193,7 @@ def environment(view: View) -> Markup | None:
 
 def method(view: View) -> Markup:
     """How the numbers came about, how to get them again, and where the raw data lies."""
-    items = [[h("dt", None, term), h("dd", None, text)] for term, text in view.method]
+    items = [[h("dt", None, term), h("dd", None, prose(text))] for term, text in view.method]
     command = [h("h3", None, "Do it again"), h("pre", {"class": "command"}, view.command)] if view.command else None
     return section("method", "Method and raw data", None, h("dl", None, items), command, _raw(view))
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..compare.view_types import ArmView, FindingView, Row, View
+from ..compare.view_types import ArmView, DecisionView, FindingView, Row, View
 from ..units import change, quantity
 from .figures import STATUS_TEXT, grouped_notes, interval, level, share
 from .html_charts import interval_axis, interval_plot, ratio_domain
-from .html_element import Markup, h
+from .html_element import Markup, h, prose
 from .html_svg import ARM_COLORS, Draftsman
 
 _REASONS, _BANNERS = 6, 3  # shown at the top of the page
+_LINE, _HEADLINE = 80, 140  # characters of a headline: beyond, it is set smaller; beyond, its conditions stand below
 
 
 def section(key: str, title: str, lead: str | None, *children: Markup | Sequence[Markup] | None) -> Markup:
@@ -20,7 +21,7 @@ def section(key: str, title: str, lead: str | None, *children: Markup | Sequence
         "section",
         {"id": key, "aria-labelledby": f"{key}-title"},
         h("h2", {"id": f"{key}-title"}, title),
-        h("p", {"class": "lead"}, lead) if lead else None,
+        h("p", {"class": "lead"}, prose(lead)) if lead else None,
         *children,
     )
 
@@ -45,25 +46,35 @@ def hero(view: View) -> Markup:
     names = [h("span", {"class": "arm-name"}, swatch(arm), arm.name) for arm in view.arms]
     versus = h("p", {"class": "versus"}, names[0], h("span", {"class": "arrow"}, "→"), names[1:])
     decision = view.decision
+    headline = _headline(decision)
+    below = decision.conditions if headline != decision.headline else ()
     extra = [*(decision.conditions if decision.ship is None else ()), *decision.reasons]
     return h(
         "header",
         {"class": "hero"},
         h("p", {"class": "eyebrow"}, h("b", None, "Bakeoff"), " · ", view.name),
         versus,
-        h("h1", {"class": "long" if len(decision.headline) > 80 else None}, decision.headline),
+        h("h1", {"class": "long" if len(headline) > _LINE else None}, prose(headline)),
+        h("ul", {"class": "reasons conditions"}, [h("li", None, prose(text)) for text in below]) if below else None,
         _reasons(extra),
         h("ul", {"class": "facts"}, [h("li", None, fact) for fact in view.facts]),
-        h("p", {"class": "banner"}, f"! {view.state_text}") if view.state_text else None,
+        h("p", {"class": "banner"}, prose(f"! {view.state_text}")) if view.state_text else None,
         _invalidities(view),
         h("div", {"class": "cards"}, [_card(view, arm) for arm in view.arms[1:]]),
     )
 
 
+def _headline(decision: DecisionView) -> str:
+    """One line to be read from afar: long conditions follow below it."""
+    if decision.ship is None or len(decision.headline) <= _HEADLINE:
+        return decision.headline
+    return f"Ship {decision.ship}, under {'this condition' if len(decision.conditions) == 1 else 'these conditions'}:"
+
+
 def _reasons(texts: Sequence[str]) -> list[Markup]:
     """All of them; where there are many (a run of many cells), the rest is folded away."""
     lists = [
-        h("ul", {"class": "reasons"}, [h("li", None, text) for text in part])
+        h("ul", {"class": "reasons"}, [h("li", None, prose(text)) for text in part])
         for part in (texts[:_REASONS], texts[_REASONS:])
         if part
     ]
@@ -76,7 +87,12 @@ def _invalidities(view: View) -> list[Markup]:
     """What makes the run, or rows of it, invalid; the list of warnings holds all."""
     invalid = [w for w in view.warnings if w.severity == "invalid"]
     shown = [
-        h("p", {"class": "banner"}, f"! {w.where + ': ' if w.where else ''}{w.message} → {w.remedy}")
+        h(
+            "p",
+            {"class": "banner"},
+            prose(f"! {w.where + ': ' if w.where else ''}{w.message}"),
+            [h("br"), prose(f"→ {w.remedy}")] if w.remedy else None,
+        )
         for w in invalid[:_BANNERS]
     ]
     rest = len(invalid) - _BANNERS
@@ -87,19 +103,15 @@ def _invalidities(view: View) -> list[Markup]:
 
 
 def _card(view: View, arm: ArmView) -> Markup:
-    """A candidate against the base: its gates, cell by cell."""
+    """A candidate against the base: all its gates, cell by cell, then those per start."""
     parts: list[Markup] = []
-    for cell in view.cells:
-        gates = [row for row in cell.rows if row.candidate == arm.name and row.gate]
+    for title, rows in (*((cell.title, cell.rows) for cell in view.cells), ("per start", view.resources)):
+        gates = [row for row in rows if row.candidate == arm.name and row.gate]
         if gates:
-            parts.append(h("h3", None, cell.title))
+            parts.append(h("h3", None, title))
             parts.append(h("ul", {"class": "glance"}, [_glance(row) for row in gates]))
-    peaks = [row for row in view.resources if row.candidate == arm.name and row.unit == "B"][:1]
-    if peaks:
-        parts.append(h("h3", None, "per start"))
-        parts.append(h("ul", {"class": "glance"}, [_glance(row) for row in peaks]))
     notes = [note for note in view.quality if arm.name in note.candidates]
-    quality = [h("p", {"class": "quality"}, h("b", None, "Quality "), f"{n.status}: {n.text}") for n in notes]
+    quality = [h("p", {"class": "quality"}, h("b", None, "Quality "), prose(f"{n.status}: {n.text}")) for n in notes]
     shipped = h("span", {"class": "badge"}, "ship") if view.decision.ship == arm.name else None
     head = h("header", None, swatch(arm), h("b", None, arm.name), h("span", None, f"against {view.base}"), shipped)
     return h("article", {"class": "card"}, head, parts, quality)
@@ -142,7 +154,7 @@ def resources(view: View, pen: Draftsman) -> Markup | None:
             "p",
             {"class": "quality"},
             h("b", None, "Quality "),
-            f"{', '.join(n.candidates) + ': ' if several else ''}{n.status}: {n.text}",
+            prose(f"{', '.join(n.candidates) + ': ' if several else ''}{n.status}: {n.text}"),
         )
         for n in view.quality
     ]
@@ -183,7 +195,7 @@ def _table(view: View, rows: Sequence[Row], pen: Draftsman) -> Markup:
         "div",
         {"class": "scroll"},
         h("table", {"class": "metrics"}, h("thead", None, h("tr", None, heads)), h("tbody", None, body)),
-        h("ul", {"class": "notes"}, [h("li", None, h("b", None, about), f": {note}") for about, note in notes])
+        h("ul", {"class": "notes"}, [h("li", None, h("b", None, about), prose(f": {note}")) for about, note in notes])
         if notes
         else None,
     )
@@ -199,7 +211,7 @@ def _row(view: View, row: Row, above: Row | None, plot: Markup | None) -> Markup
     base = quantity(row.base.point, row.unit)
     same = again and above is not None and quantity(above.base.point, above.unit) == base
     several = len(view.candidates) > 1
-    explored = None if row.gate or row.unit == "B" else h("span", {"class": "explored"}, "explored")
+    explored = None if row.gate else h("span", {"class": "explored"}, "explored")
     return h(
         "tr",
         {"class": None if again else "first"},
@@ -234,10 +246,10 @@ def _finding(finding: FindingView) -> Markup:
             "div",
             None,
             h("p", {"class": "about"}, about),
-            h("p", {"class": "cause"}, finding.title),
+            h("p", {"class": "cause"}, prose(finding.title)),
             h("p", {"class": "status"}, status) if status else None,
-            h("ul", None, [h("li", None, e) for e in finding.evidence]) if finding.evidence else None,
-            h("p", {"class": "fix"}, h("b", None, "Fix "), finding.fix) if finding.fix else None,
+            h("ul", None, [h("li", None, prose(e)) for e in finding.evidence]) if finding.evidence else None,
+            h("p", {"class": "fix"}, h("b", None, "Fix "), prose(finding.fix)) if finding.fix else None,
         ),
     )
 
@@ -251,8 +263,8 @@ def warnings(view: View) -> Markup | None:
         h(
             "li",
             {"class": w.severity},
-            h("p", None, h("b", None, signs[w.severity]), f" {w.where + ': ' if w.where else ''}{w.message}"),
-            h("p", {"class": "remedy"}, f"→ {w.remedy}") if w.remedy else None,
+            h("p", None, h("b", None, signs[w.severity]), prose(f" {w.where + ': ' if w.where else ''}{w.message}")),
+            h("p", {"class": "remedy"}, prose(f"→ {w.remedy}")) if w.remedy else None,
         )
         for w in view.warnings
     ]

@@ -28,7 +28,7 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
     lines: list[str] = []
     while columns(text) > width:
         cut = len(fit(text, width + 1).removesuffix("…"))
-        begin = max(indent + 1, len(text) - len(text.lstrip()) + 1)
+        begin = len(text) - len(text.lstrip()) + 1
         space = _last_space(text, begin, cut + 1)
         if space < 0:
             space = text.find(" ", cut)  # a word longer than the line (a path) is left whole

@@ -68,7 +68,7 @@ def _table(view: View, title: str, rows: Sequence[Row]) -> str:
             quantity(row.value.point, row.unit),
             change(row.ratio.point),
             interval(row.ratio),
-            f"**{verdict}**" if row.gate else f"{verdict} (explored)" if row.unit != "B" else verdict,
+            f"**{verdict}**" if row.gate else f"{verdict} (explored)",
         ]
         lines.append(_line(cells))
     notes = [f"{about}: {note}" for about, note in grouped_notes(shown, several=several)]

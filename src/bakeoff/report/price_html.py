@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..compare.view_price_types import EntryView, ParetoView, TableView, TaskTimeView
 from ..compare.view_types import View
 from .figures import level
-from .html_element import Markup, h
+from .html_element import Markup, h, prose
 from .html_pareto import pareto
 from .html_svg import Draftsman
 from .html_verdict import section
@@ -40,7 +40,7 @@ def _task(view: View, pen: Draftsman, task: TaskTimeView) -> Markup:
         _entries(view, task),
         h("figure", {"class": "waterfall"}, chart) if chart is not None else None,
         _parts(task) if task.parts else None,
-        h("ul", {"class": "notes"}, [h("li", None, note) for note in notes]) if notes else None,
+        h("ul", {"class": "notes"}, [h("li", None, prose(note)) for note in notes]) if notes else None,
     )
 
 
@@ -101,7 +101,9 @@ def _pareto(view: View, pen: Draftsman, data: ParetoView) -> Markup | None:
         f"Quality against the time of a solved task, {data.title}: up and to the left is better; the area is the peak "
         "of memory, the line joins variants that no other one beats in both."
     )
-    missing = h("ul", {"class": "notes"}, [h("li", None, text) for text in data.missing]) if data.missing else None
+    missing = (
+        h("ul", {"class": "notes"}, [h("li", None, prose(text)) for text in data.missing]) if data.missing else None
+    )
     figure = h("figure", {"class": "pareto"}, h("figcaption", None, caption), chart) if chart is not None else None
     return h("div", {"class": "cell"}, h("h3", None, "Quality against time"), figure, missing)
 
@@ -112,7 +114,7 @@ def price_of_resources(view: View) -> Markup | None:
     if price is None:
         return None
     found = [_table(title, table) for title, table in tables(price)]
-    evens = h("ul", {"class": "notes"}, [h("li", None, text) for text in price.break_evens])
+    evens = h("ul", {"class": "notes"}, [h("li", None, prose(text)) for text in price.break_evens])
     if price.break_evens:
         found.append(h("div", {"class": "cell"}, h("h3", None, "Where they break even"), evens))
     if not found:
@@ -132,5 +134,5 @@ def _table(title: str, table: TableView) -> Markup:
         )
         for row in table.rows
     ]
-    notes = h("ul", {"class": "notes"}, [h("li", None, n) for n in table.notes]) if table.notes else None
+    notes = h("ul", {"class": "notes"}, [h("li", None, prose(n)) for n in table.notes]) if table.notes else None
     return h("div", {"class": "cell"}, h("h3", None, title), _metrics(heads, rows), notes)

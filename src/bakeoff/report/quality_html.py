@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..compare.view_quality import FlipView, Piece, ScoreView
 from ..compare.view_types import View
 from .figures import level
-from .html_element import Markup, h
+from .html_element import Markup, h, prose
 from .html_verdict import section
 
 
@@ -76,7 +76,7 @@ def _notes(rows: Sequence[ScoreView], several: bool) -> Markup | None:
         for text in (row.detail, row.note):
             if text:
                 told.setdefault(text, []).append(row)
-    items = [h("li", None, h("b", None, _about(group, several)), f": {text}") for text, group in told.items()]
+    items = [h("li", None, h("b", None, _about(group, several)), prose(f": {text}")) for text, group in told.items()]
     return h("ul", {"class": "notes"}, items) if items else None
 
 

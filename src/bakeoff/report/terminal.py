@@ -14,15 +14,16 @@ from .terminal_table import table_lines
 
 _CODES = {"bold": "1", "dim": "2", "good": "32", "bad": "31", "unsure": "33", "invalid": "35", "equal": "36"}
 _REASONS = 8  # behind a decision, in the short form
+_NARROWEST = 40  # columns: below, figures would have to be cut
 _NOTES = 2  # notes in the short form; warnings and invalidities are always told
 
 
 def render_terminal(view: View, *, color: bool, width: int = 100, full: bool = False) -> str:
-    """The verdict as text of at most `width` columns where its figures allow it; ends with a line end.
+    """The verdict as text of at most `width` columns (40 at least) where its figures allow it; ends with a line end.
 
     color: with ANSI codes; sign and word say the same without. full: also the rows that are exploration only.
     """
-    page = _Page(view=view, color=color, width=max(60, width), full=full)
+    page = _Page(view=view, color=color, width=max(_NARROWEST, width), full=full)
     scores = "\n".join(score_lines(view, page.width, page.paint, full=full))
     tasks = "\n".join(task_lines(view, page.width, page.paint, full=full))
     resources = "\n".join(resource_lines(view, page.width, page.paint)) if full else ""

@@ -24,10 +24,12 @@ class _Style:
     """How much room a table takes."""
 
     gap: int = 3
+    label: int = 20  # columns of a metric's label
     name: int = 18  # columns of a variant's name
     explored: str = "(explored)"
     tight: bool = False  # shorter heads, units and intervals
     verdict: int | None = None  # columns that do for the verdict, which is wrapped; 0: it stands on a line of its own
+    stacked: bool = False  # change and interval stand before the verdict on that line
 
 
 #: From comfortable to narrow: the first that fits is taken, or the last.
@@ -37,8 +39,9 @@ _STYLES = (
     _Style(gap=2, explored="(expl.)", tight=True, name=10),
     _Style(gap=2, explored="(expl.)", tight=True, name=10, verdict=len("? inconclusive")),
     _Style(gap=2, tight=True, name=10, verdict=0),
+    _Style(gap=1, tight=True, label=14, name=10, verdict=0, stacked=True),
+    _Style(gap=1, tight=True, label=11, name=7, verdict=0, stacked=True),
 )
-_LABEL = 20
 
 
 def table_lines(
@@ -71,10 +74,10 @@ def _grid(view: View, rows: Sequence[Row], style: _Style) -> list[list[str]]:
         base = _quantity(row.base.point, row, style)
         cells = _cells(row, style)
         if several:
-            lead = ["" if again else fit(row.label, _LABEL), "" if again and base == said else base]
+            lead = ["" if again else fit(row.label, style.label), "" if again and base == said else base]
             grid.append([*lead, fit(row.candidate, style.name), *cells])
         else:
-            grid.append([fit(row.label, _LABEL), base, *cells])
+            grid.append([fit(row.label, style.label), base, *cells])
         previous, said = (row.metric, row.statistic), base
     return grid
 
@@ -90,7 +93,7 @@ def _head(view: View, style: _Style, several: bool) -> list[str]:
 def _cells(row: Row, style: _Style) -> list[str]:
     """Value, change, interval, verdict."""
     # Only gates decide; what is found by looking around must not read as if it had been asked.
-    verdict = f"{row.sign} {row.word}" + ("" if row.gate or row.unit == "B" else f" {style.explored}")
+    verdict = f"{row.sign} {row.word}" + ("" if row.gate else f" {style.explored}")
     span = interval(row.ratio)
     return [
         _quantity(row.value.point, row, style),
@@ -122,8 +125,14 @@ def _total(widths: Sequence[int], style: _Style) -> int:
 
 
 def _figures(widths: Sequence[int], style: _Style) -> int:
-    """Columns of all but the verdict."""
-    return sum(widths[:-1]) + style.gap * (len(widths) - 2)
+    """Columns of all that stands in the first line of a row, but for the verdict."""
+    count = _in_line(len(widths), style)
+    return sum(widths[:count]) + style.gap * (count - 1)
+
+
+def _in_line(cells: int, style: _Style) -> int:
+    """How many cells of a row stand in its first line, the verdict not counted."""
+    return cells - (3 if style.stacked else 1)
 
 
 def _align(grid: list[list[str]], widths: list[int], rows: Sequence[Row], style: _Style, room: _Room) -> list[str]:
@@ -131,7 +140,8 @@ def _align(grid: list[list[str]], widths: list[int], rows: Sequence[Row], style:
     gap = " " * style.gap
     at = _figures(widths, style) + style.gap
     for number, cells in enumerate(grid):
-        figures = gap.join(cell + " " * (w - columns(cell)) for cell, w in zip(cells[:-1], widths, strict=False))
+        upper = cells[: _in_line(len(cells), style)]
+        figures = gap.join(cell + " " * (w - columns(cell)) for cell, w in zip(upper, widths, strict=False))
         if number == 0:
             head = figures + gap + cells[-1] if style.verdict != 0 else figures
             lines.append(room.paint(head.rstrip(), "dim"))
@@ -139,7 +149,10 @@ def _align(grid: list[list[str]], widths: list[int], rows: Sequence[Row], style:
         row = rows[number - 1]
         styles = (row.tone, *(["bold"] if row.gate else []))
         if style.verdict == 0:
-            lines += [figures.rstrip(), f"  {room.paint(cells[-1], *styles)}"]
+            before = f"{'  '.join(cells[len(upper) : -1])}  " if style.stacked else ""
+            if columns(before) + columns(cells[-1]) + 2 > room.width:
+                before = f"{before.rstrip()}\n  "
+            lines += [figures.rstrip(), *f"  {before}{room.paint(cells[-1], *styles)}".split("\n")]
             continue
         first, *more = [cells[-1]] if style.verdict is None else wrap(cells[-1], room.width - at, indent=2)
         lines.append(figures + gap + room.paint(first, *styles))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..errors import printable
 from ..traces.diff_types import Row, TraceDiff
-from ..traces.diff_words import amount
 from .lines import columns, fit, wrap
-from .trace_diff_words import band_text, evidence_lines, large_rows, number, share, signed
+from .trace_diff_words import band_text, evidence_lines, headline, large_rows, number, share, signed
 
 _SHOWN_ROWS = 14
 _LEAST_WIDTH = 60
@@ -19,11 +20,12 @@ def render_trace_diff(diff: TraceDiff, *, color: bool, width: int = 100, full: b
     sources = " → ".join(" + ".join(side) or "?" for side in diff.sources)
     lines = [paint.style(fit(printable(sources), width), "1")]
     unit = "" if diff.unit == "trace" else f" per {diff.unit}"
+    sign = diff.gap_ms if diff.aligned and not diff.noisy else 0.0
     lines.append(
-        f"{number(diff.base_ms)} → {number(diff.candidate_ms)} ms{unit}   "
-        f"{paint.by_sign(diff.gap_ms, amount(diff.gap_ms))} {_verdict(diff.gap_ms)}"
+        f"{number(diff.base_ms)} {'→' if diff.aligned else 'and'} {number(diff.candidate_ms)} ms{unit}   "
+        f"{paint.by_sign(sign, headline(diff))}"
     )
-    for text in (band_text(diff.band), diff.alignment):
+    for text in (band_text(diff.band) if diff.aligned else "", diff.alignment):
         lines += [paint.style(line, "2") for line in wrap(printable(text), width)] if text else []
     lines += ["", *wrap(f"Cause  {printable(diff.cause)}", width, indent=7), ""]
     lines += _table(diff, width, paint, full=full)
@@ -32,25 +34,21 @@ def render_trace_diff(diff: TraceDiff, *, color: bool, width: int = 100, full: b
     return "\n".join(lines) + "\n"
 
 
-def _verdict(gap: float) -> str:
-    return "slower" if gap > 0 else "faster" if gap < 0 else "the same"
-
-
 def _table(diff: TraceDiff, width: int, paint: _Paint, *, full: bool) -> list[str]:
     shown = list(diff.rows) if full else large_rows(diff, _SHOWN_ROWS)
     label = max([len("residual (cause not told)"), *(columns(row.label) for row in shown)])
     label = min(label, max(20, width - 42))
-    lines = [paint.style(f"{'':{label}} {'base':>9} {'candidate':>9} {'change ms':>10} {'of gap':>7}", "2")]
+    heads = f"{'change ms':>10} {'of gap':>7}" if diff.aligned else "ms"
+    lines = [paint.style(f"{'':{label}} {'base':>9} {'candidate':>9} {heads}", "2")]
     for row in shown:
         lines.append(_line(row, diff, label, width, paint))
         if full:
             for text in evidence_lines(row):
                 lines += [paint.style(line, "2") for line in wrap(f"    {printable(text)}", width, indent=6)]
-    rest = sum(row.ms for row in diff.rows if row not in shown)
-    count = len(diff.rows) - len(shown)
-    if count:
-        lines.append(_plain(f"{count} smaller rows", rest, diff, label))
-    lines.append(_plain("residual (cause not told)", diff.residual_ms, diff, label))
+    rest = [row for row in diff.rows if row not in shown]
+    if rest:
+        lines.append(_plain(f"{len(rest)} smaller rows", rest, diff, label))
+    lines.append(_plain("residual (cause not told)", diff.residual, diff, label))
     return lines
 
 
@@ -58,8 +56,9 @@ def _line(row: Row, diff: TraceDiff, label: int, width: int, paint: _Paint) -> s
     """One row; behind it, where there is room, how many there were and the name most of the time went to."""
     name = fit(row.label, label)
     head = f"{name}{' ' * (label - columns(name))} {number(row.base_ms):>9} {number(row.candidate_ms):>9} "
-    line = f"{head}{paint.by_sign(row.ms, f'{signed(row.ms):>10}')} {share(row.ms, diff.gap_ms):>7}"
-    room = width - label - 41
+    change = f"{paint.by_sign(row.ms, f'{signed(row.ms):>10}')} {share(row.ms, diff.gap_ms):>7}"
+    line = f"{head}{change}" if diff.aligned else head.rstrip()
+    room = width - label - (41 if diff.aligned else 22)
     if room < 12:
         return line
     side = row.candidate if row.ms > 0 else row.base
@@ -67,8 +66,13 @@ def _line(row: Row, diff: TraceDiff, label: int, width: int, paint: _Paint) -> s
     return f"{line}  {paint.style(fit(f'{row.base.events:,} → {row.candidate.events:,}{example}', room), '2')}"
 
 
-def _plain(name: str, ms: float, diff: TraceDiff, label: int) -> str:
-    return f"{fit(name, label):{label}} {'':>9} {'':>9} {signed(ms):>10} {share(ms, diff.gap_ms):>7}"
+def _plain(name: str, rows: Sequence[Row], diff: TraceDiff, label: int) -> str:
+    head = f"{fit(name, label):{label}} "
+    if not diff.aligned:
+        base, candidate = sum(row.base_ms for row in rows), sum(row.candidate_ms for row in rows)
+        return f"{head}{number(base):>9} {number(candidate):>9}"
+    ms = diff.residual_ms if rows is diff.residual else sum(row.ms for row in rows)
+    return f"{head}{'':>9} {'':>9} {signed(ms):>10} {share(ms, diff.gap_ms):>7}"
 
 
 class _Paint:

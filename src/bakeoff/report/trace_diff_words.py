@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..traces.diff_types import Band, Counted, Row, TraceDiff
+from ..traces.diff_words import amount
 from .trace_cells import milliseconds
 
 _SMALL = 0.005  # of the gap, or of a fiftieth of the longer span where the gap is smaller
@@ -13,6 +14,17 @@ _WHOLE = 100  # ms from which on one decimal is enough
 def number(ms: float) -> str:
     """``283.7``, ``0.038``: milliseconds without their unit."""
     return f"{ms:,.1f}" if abs(ms) >= _WHOLE else f"{ms:,.3f}"
+
+
+def headline(diff: TraceDiff) -> str:
+    """How the candidate stands: slower, faster, within the noise, or not to be told."""
+    if not diff.aligned:
+        return "whole windows, not aligned: no comparison"
+    if diff.gap_ms == 0:
+        return "no gap"
+    if diff.noisy:
+        return f"{amount(diff.gap_ms, diff.unit)}, within the noise"
+    return f"{amount(diff.gap_ms, diff.unit)} {'slower' if diff.gap_ms > 0 else 'faster'}"
 
 
 def signed(ms: float) -> str:

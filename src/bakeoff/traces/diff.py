@@ -12,7 +12,7 @@ from .diff_noise import band_of, step_samples
 from .diff_pieces import UNTOLD, device_pieces
 from .diff_rows import compile_pieces, gathered, row_of
 from .diff_types import Band, Key, Pieces, Row, TraceDiff, as_json
-from .diff_words import cause_of, notes_of
+from .diff_words import NO_CAUSE, cause_of, notes_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,7 +70,7 @@ def diff(
         residual_ms=0.0 if abs(residual) < _DUST_MS else residual,
         residual=untold,
         sums=sums,
-        cause=cause_of(gap, told, sums, whole, laid.unit),
+        cause=cause_of(gap, told, sums, whole, laid.unit) if laid.aligned or not gap else NO_CAUSE,
         alignment=laid.words,
         aligned=laid.aligned,
         steps=laid.steps,

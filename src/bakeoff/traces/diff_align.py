@@ -107,7 +107,7 @@ def _laid(
     if tokens is not None:
         return "token", True, f"per output token: {tokens[0]:g} in base, {tokens[1]:g} in candidate"
     if mode == "compile":
-        return "trace", False, "whole logs are compared: all compilations of each"
+        return "trace", True, "whole logs are compared: all compilations of each"
     every = {count for side in counts for count in side}
     if 0 not in every:
         if len(every) == 1:

@@ -82,7 +82,7 @@ class TraceDiff:
 
     rows: largest first. residual: time whose cause the traces do not tell (gaps without a recorded launch, kernels of
     no known kind), also split. sums: the rows of one sort together ("host idle", "busy"). alignment: how the two were
-    laid beside each other, or why they could not be.
+    laid beside each other, or why they could not be; `gap_ms` is then no difference of the same work, and has no cause.
     """
 
     unit: Unit
@@ -101,6 +101,15 @@ class TraceDiff:
     band: Band | None = None
     notes: tuple[str, ...] = ()
     sources: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    @property
+    def noisy(self) -> bool:
+        """The noise band of the gap holds 0."""
+        return self.band is not None and self.band.low <= 0 <= self.band.high
+
+    def share(self, row: Row) -> float | None:
+        """The row's part of the gap; None where windows are not aligned, and so may hold different work."""
+        return row.share(self.gap_ms) if self.aligned else None
 
 
 Key = tuple[RowKind, str]
@@ -153,7 +162,7 @@ def as_json(diff: TraceDiff) -> dict[str, Any]:
             "kind": value.kind,
             "name": value.name,
             "ms": value.ms,
-            "share": value.share(diff.gap_ms),
+            "share": diff.share(value),
             "band": band(value.band),
             "base_ms": value.base_ms,
             "candidate_ms": value.candidate_ms,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .timeline import Timeline
 
 HOST = "host: "
+NO_CAUSE = "none can be named: the windows are not aligned, and may hold different work"
 _PER: dict[Unit, str] = {"trace": "", "step": " per step", "token": " per token"}
 
 
@@ -31,7 +32,7 @@ def cause_of(gap: float, rows: Sequence[Row], sums: dict[str, float], band: Band
         return "there is no gap"
     told = _largest(gap, rows, sums, unit)
     if band is not None and band.low <= 0 <= band.high:
-        told += f". The whole gap of {amount(gap, unit)} is within the noise ({band.basis})"
+        return f"the gap of {amount(gap, unit)} is within the noise ({band.basis}); its largest part is {told}"
     return told
 
 
