@@ -144,6 +144,7 @@ _THRESHOLDS = {
     "SAME_OFFSET": ("input-tokens", _percent),
     "FINISH_REASONS": ("finish-reasons", lambda v: f"{v * 100:g} points"),
     "FINISH_P": ("finish-reasons", "p < {:g}".format),
+    "UNSEEN_OUTPUT": ("unseen-output", _percent),
     "ODD_STREAMS": ("odd-streams", lambda v: f"{v * 100:g} points"),
     "ODD_P": ("odd-streams", "p < {:g}".format),
     "ERRORS_ONE_ARM": ("survivorship", _percent),

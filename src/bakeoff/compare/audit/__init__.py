@@ -14,6 +14,7 @@ from ...model import Caution
 from . import cache, client, design, failures, lengths, limits, machine, memory, series, server, steady, streams, tokens
 from .bench import Bench, percent
 from .outputs import OutputCheck
+from .visible import unseen_output
 
 __all__ = ["Bench", "audit"]
 
@@ -26,6 +27,7 @@ CHECKS: tuple[Callable[[Bench], Iterator[Caution]], ...] = (
     tokens.input_tokens,
     tokens.finish_reasons,
     streams.odd_streams,
+    unseen_output,
     cache.cache_hits,
     cache.contamination,
     cache.cache_use,

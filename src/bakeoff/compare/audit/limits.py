@@ -28,6 +28,9 @@ FINISH_REASONS = Limit(0.10, "a shift of 10 points in how answers end means that
 FINISH_P = Limit(0.01, "and it has to be more than chance")
 ODD_STREAMS = Limit(0.10, "as FINISH_REASONS: a shift of 10 points means that the arms answer in other ways")
 ODD_P = Limit(0.01, "and it has to be more than chance")
+UNSEEN_OUTPUT = Limit(
+    0.05, "the answers that show something are those that think least: without 5 % a median may be off"
+)
 ERRORS_ONE_ARM = Limit(0.20, "with a fifth of one arm's requests lost, those left are a selection (survivorship)")
 CACHE_HITS = Limit(0.05, "5 % of the prefill not computed is more than the margin in TTFT")
 CACHE_HEAD_TOKENS = Limit(32, "the head of a chat template stands before the nonce and is reused rightly")
