@@ -1,3 +1,5 @@
+import dataclasses
+
 import msgspec
 import numpy as np
 import pytest
@@ -136,7 +138,11 @@ def test_exploration_that_chance_explains_is_not_called_a_difference() -> None:
     drafts = [draft(0, 0.04), draft(1, 0.045), *(draft(i, 0.9) for i in range(2, 7)), draft(7, 1e-6)]
     rows = finish(asked, drafts, {})
     assert [r.outcome for r in rows[:2]] == ["inconclusive", "inconclusive"]
-    assert "correction for 8 exploratory rows" in (rows[0].reason or "")
+    assert (rows[0].reason or "").startswith(
+        "6 pairs cannot carry a claim among 8 explored rows, whatever they show; 7 "
+    )
+    more = [dataclasses.replace(d, comparison=msgspec.structs.replace(d.comparison, pairs=7)) for d in drafts]
+    assert "correction for 8 explored rows" in (finish(asked, more, {})[0].reason or "")
     assert rows[7].outcome == "slower"
 
 

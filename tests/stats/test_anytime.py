@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.errors import TooFewData
+from bakeoff.stats import anytime
 from bakeoff.stats.anytime import interval, multiplier, p_value
 
 VALUES = st.lists(st.floats(-1, 1, allow_nan=False).map(lambda v: round(v, 6)), min_size=2, max_size=30)
@@ -98,3 +99,10 @@ def test_time_uniform_coverage(mean: float) -> None:
         sd = np.sqrt(np.maximum(squares[:, i], 0) / i)
         missed |= np.abs(means[:, i] - mean) > multiplier(i + 1, 0.05) * sd
     assert 0.005 < missed.mean() < 0.05
+
+
+@given(st.integers(2, 60), st.floats(0.01, 10.0))
+def test_no_pairs_are_surer_than_those_that_do_not_scatter(n: int, scatter: float) -> None:
+    values = 1.0 + scatter * np.sin(np.arange(n))
+    assert anytime.p_value(values) >= anytime.least_p_value(n) * (1 - 1e-9)
+    assert anytime.p_value(1.0 + 1e-12 * np.arange(n)) == pytest.approx(anytime.least_p_value(n), rel=1e-6)

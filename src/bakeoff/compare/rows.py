@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..metrics import Metric
 from ..model import Caution, Comparison, Experiment, Interval, Ratio
-from ..stats import multiplicity, outcome, paired, power
+from ..stats import anytime, multiplicity, outcome, paired, power
 from ..stats.strata import summarise
 from .inference import Claim, claims
 from .pairs import Series
@@ -140,7 +141,7 @@ def finish(
         if touching.get(i):
             row = _invalid(row, touching[i])
         elif i in lost:
-            row = _withdrawn(row, len(explored))
+            row = _withdrawn(experiment, row, len(explored))
         rows.append(row)
     return tuple(rows)
 
@@ -163,14 +164,21 @@ def _invalid(row: Comparison, cautions: Sequence[Caution]) -> Comparison:
     )
 
 
-def _withdrawn(row: Comparison, rows: int) -> Comparison:
+def _withdrawn(experiment: Experiment, row: Comparison, rows: int) -> Comparison:
     """An explored row that does not survive Benjamini–Hochberg claims nothing, not even "probably".
 
     Any weaker word would still be a claim: over 16 cells without a difference one in four runs had such a one.
     """
     if row.outcome in ("equivalent", "inconclusive"):
         return msgspec.structs.replace(row, detectable=False)
-    reason = f"does not survive the correction for {rows} exploratory rows"
+    reason = f"does not survive the correction for {rows} explored rows"
+    level = (1 - experiment.confidence) / rows
+    if experiment.method == "anytime" and row.pairs >= 2 and anytime.least_p_value(row.pairs) > level:
+        enough = next(n for n in itertools.count(row.pairs) if anytime.least_p_value(n) <= level)
+        reason = (
+            f"{row.pairs} pairs cannot carry a claim among {rows} explored rows, whatever they show; {enough} could, "
+            "or a gate on it"
+        )
     return msgspec.structs.replace(row, outcome="inconclusive", detectable=False, reason=reason)
 
 

@@ -100,7 +100,7 @@ def row_of(comparison: Comparison, clean: Cleaner, *, primary: bool | None = Non
         margin=comparison.margin,
         pairs=comparison.pairs,
         note=_note(comparison, clean),
-        contradicts=contradicts(comparison),
+        contradicts=contradicts(comparison) or withdrawn(comparison),
         minimum_detectable=comparison.minimum_detectable,
         method=clean(comparison.method, 300),
     )
@@ -135,7 +135,7 @@ def _note(comparison: Comparison, clean: Cleaner) -> str | None:
     if comparison.outcome not in ("faster", "slower", "better", "worse", "equivalent", "invalid"):
         if not_inferior(comparison):
             parts.append(f"proven: not {_words(comparison)[1]} by more than the margin")
-        if comparison.minimum_detectable is not None:
+        if comparison.minimum_detectable is not None and not withdrawn(comparison):
             smallest = change(1 + comparison.minimum_detectable).lstrip("+")
             verb = "shows" if comparison.pairs == 1 else "show"
             parts.append(f"{_counted(comparison.pairs, 'pair')} {verb} changes from {smallest} on")
@@ -159,6 +159,13 @@ def not_inferior(row: Comparison) -> bool:
     if row.better == "lower":
         return row.ratio.high is not None and row.ratio.high <= edge
     return row.ratio.low is not None and row.ratio.low >= 1 / edge
+
+
+def withdrawn(comparison: Comparison) -> bool:
+    """An explored row whose interval excludes no change, and which yet claims nothing, for the number of such rows."""
+    low, high = comparison.ratio.low, comparison.ratio.high
+    sure = low is not None and high is not None and (low > 1 or high < 1)
+    return not comparison.gate and comparison.outcome == "inconclusive" and sure
 
 
 def contradicts(comparison: Comparison) -> bool:

@@ -55,7 +55,7 @@ class Row:
     note: str | None = None
     minimum_detectable: float | None = None
     method: str = ""
-    contradicts: bool = False  # its columns say the other direction than its paired change
+    contradicts: bool = False  # its columns say another thing than its paired change, or its interval than its outcome
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,3 +69,8 @@ def p_value(values: NDArray[np.float64] | Sequence[float], strata: Labels | None
         y = n * (mean / sd) ** 2 / freedom
         log_ratio = -math.log(k) if not math.isfinite(y) else math.log1p(y / k) - math.log1p(y)
     return math.exp(min(0.0, 0.5 * math.log(k) + 0.5 * (freedom + 1) * log_ratio))
+
+
+def least_p_value(n: int) -> float:
+    """The limit of `p_value` for n pairs that do not scatter: no n pairs, whatever they show, have a smaller one."""
+    return (1.0 + n * MIXTURE_VARIANCE) ** (-0.5 * (n - 1)) if n >= 2 else 1.0
