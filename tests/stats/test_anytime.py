@@ -103,6 +103,6 @@ def test_time_uniform_coverage(mean: float) -> None:
 
 @given(st.integers(2, 60), st.floats(0.01, 10.0))
 def test_no_pairs_are_surer_than_those_that_do_not_scatter(n: int, scatter: float) -> None:
-    values = 1.0 + scatter * np.sin(np.arange(n))
+    values = 1.0 + scatter * np.sin(np.arange(float(n)))
     assert anytime.p_value(values) >= anytime.least_p_value(n) * (1 - 1e-9)
-    assert anytime.p_value(1.0 + 1e-12 * np.arange(n)) == pytest.approx(anytime.least_p_value(n), rel=1e-6)
+    assert anytime.p_value(1.0 + 1e-12 * np.arange(float(n))) == pytest.approx(anytime.least_p_value(n), rel=1e-6)
