@@ -147,12 +147,7 @@ def test_an_interrupt_saves_and_reports_what_there_is_and_resume_completes_it(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     experiment(tmp_path, base=mock_command("--model-name", tmp_path.name), budget={"pairs": "4..4", "minutes": 5})
-    # Whoever started the tests in the background may have them ignore the signal, which a child would inherit.
-    before = signal.signal(number, signal.default_int_handler)
-    try:
-        process = subprocess.Popen([*CLI, "run", "experiment.yaml"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    finally:
-        signal.signal(number, before)
+    process = subprocess.Popen([*CLI, "run", "experiment.yaml"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     _wait_for_blocks(tmp_path, 2)
     process.send_signal(number)
     output, _ = process.communicate(timeout=60)
