@@ -51,24 +51,15 @@ def trace_findings(profiles: Sequence[Profile], diffs: Mapping[str, TraceDiff | 
 
 
 def _finding(candidate: str, profile: Profile, told: TraceDiff | BakeoffError) -> Finding:
-    if isinstance(told, BakeoffError):
+    if isinstance(told, BakeoffError) or not told.aligned:
+        why, fix = (told.message, told.remedy) if isinstance(told, BakeoffError) else (told.alignment, None)
         return Finding(
             candidate=candidate,
             cause=CAUSE,
             title="the profiles of the two cannot be compared",
             status="cannot attribute",
-            evidence=(told.message,),
-            fix=told.remedy,
-            workload=profile.workload,
-            load=profile.load,
-        )
-    if not told.aligned:
-        return Finding(
-            candidate=candidate,
-            cause=CAUSE,
-            title="the profiles of the two cannot be compared",
-            status="cannot attribute",
-            evidence=(told.alignment,),
+            evidence=(why,),
+            fix=fix,
             workload=profile.workload,
             load=profile.load,
         )
