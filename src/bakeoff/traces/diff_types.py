@@ -52,6 +52,11 @@ class Band:
     confidence: float
     basis: str
 
+    @property
+    def holds_zero(self) -> bool:
+        """The difference may be noise."""
+        return self.low <= 0 <= self.high
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
@@ -105,7 +110,7 @@ class TraceDiff:
     @property
     def noisy(self) -> bool:
         """The noise band of the gap holds 0."""
-        return self.band is not None and self.band.low <= 0 <= self.band.high
+        return self.band is not None and self.band.holds_zero
 
     def share(self, row: Row) -> float | None:
         """The row's part of the gap; None where windows are not aligned, and so may hold different work."""

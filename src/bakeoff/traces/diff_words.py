@@ -31,7 +31,7 @@ def cause_of(gap: float, rows: Sequence[Row], sums: dict[str, float], band: Band
     if gap == 0 or not rows:
         return "there is no gap"
     told = _largest(gap, rows, sums, unit)
-    if band is not None and band.low <= 0 <= band.high:
+    if band is not None and band.holds_zero:
         return f"the gap of {amount(gap, unit)} is within the noise ({band.basis}); its largest part is {told}"
     return told
 
