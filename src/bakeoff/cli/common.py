@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 def wants_color(stream: Any = None) -> bool:
     """Colour on a terminal, unless NO_COLOR is set (no-color.org)."""
     stream = stream or sys.stdout
-    if stream is None:  # closed
-        return False
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
